@@ -1,0 +1,55 @@
+# Everything a newcomer needs: `make demo` and `make test`. The first call sets up .venv by itself.
+#
+#   make demo      a year of flights, three windows, one pass: a table and a chart in out/
+#   make test      all tests, docstring and README examples included
+#   make bench     windrow against its rivals, in one run
+#   make check     format, lint, types, import contract
+#   make picture   redraws the picture of the README
+#   make clean     removes what the other targets made, .venv included
+
+PYTHON ?= python3
+PY := .venv/bin/python
+READY := .venv/ready
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test bench check picture clean
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+demo: $(READY)
+	@$(PY) examples/flights.py --out out
+
+test: $(READY)
+	@$(PY) -m pytest -q -n 2
+
+bench: $(READY)
+	@$(PY) -m benchmarks
+
+check: $(READY)
+	@$(PY) -m ruff format --check --quiet . || { echo "run '$(PY) -m ruff format .'" >&2; exit 1; }
+	@$(PY) -m ruff check --quiet .
+	@$(PY) -m mypy --no-error-summary
+	@$(PY) -c 'from importlinter.cli import lint_imports_command as main; main()' --no-cache > .venv/contracts.log \
+		|| { cat .venv/contracts.log >&2; exit 1; }
+	@echo "format, lint, types and import contracts are clean"
+
+picture: $(READY)
+	@$(PY) docs/pictures/slices.py
+
+$(READY): pyproject.toml constraints.txt
+	@command -v "$(PYTHON)" > /dev/null \
+		|| { echo "windrow needs Python 3.11 or newer, and there is no '$(PYTHON)' here: install it, or name one with make PYTHON=..." >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "windrow needs Python 3.11 or newer, and '$(PYTHON)' is $$("$(PYTHON)" -V): name a newer one with make PYTHON=..." >&2; exit 1; }
+	@"$(PYTHON)" -c 'import ensurepip, venv' 2> /dev/null \
+		|| { echo "'$(PYTHON)' cannot create virtual environments: install its venv module (on Debian and Ubuntu: apt install python3-venv)" >&2; exit 1; }
+	@echo "setting up .venv (once; this takes a minute)"
+	@$(PY) -c '' 2> /dev/null || rm -rf .venv
+	@"$(PYTHON)" -m venv .venv
+	@$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,demo,bench,check]'
+	@touch $@
+
+clean:
+	@rm -rf .venv out build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,14 @@
+"""How fast is it, against what? One module per question, run with `python -m benchmarks`.
+
+    windows         one key, 1 to 1,000 windows, in order and with late events
+    small_batches   1,000 events at a time: throughput and latency
+    aggregates      what other aggregates cost, beside an integer sum
+    keyed           1,000 to 1,000,000 keys, integer and string, and the memory they take
+    median          the exact median of 20 windows at once
+    rivals          the same batch job in Polars and DuckDB
+    startup         import, first result, memory of a fresh process
+
+Every figure stands beside what it is compared with, measured in the same run: contenders take
+turns, each keeps its best time (`support/harness.py`). Every module first checks that the answers
+are right, which also compiles the code that is timed. The answers to `rivals` are compared row by row.
+"""

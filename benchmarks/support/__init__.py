@@ -1,0 +1,1 @@
+"""What the benchmarks share: the clock, the streams they run on, and the report."""

@@ -1,0 +1,93 @@
+"""The streams that are measured, and the loop that feeds one to an operator.
+
+All streams are made from fixed seeds. Time is a `timestamp[ms]` column with ticks as large as real
+ones; it starts where windows of every length from 1 to 20 s start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.query import Query
+
+START = 7 * 232_792_560_000  # in August 2021; 232,792,560 s are a whole number of 1 s, 2 s, ... and 20 s
+LATEST = 2_000
+TIME = pa.timestamp("ms")
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Batches with a watermark after each, and the columns they were cut from."""
+
+    batches: tuple[pa.RecordBatch, ...]
+    watermarks: tuple[int, ...]
+    columns: tuple[np.ndarray, ...]
+
+    def __len__(self) -> int:
+        return sum(batch.num_rows for batch in self.batches)
+
+    def limit(self) -> None:
+        """The least that anyone can do: one pass of `numpy.sum` over each column."""
+        for column in self.columns:
+            column.sum()
+
+
+def drive(query: Query, stream: Stream) -> Iterator[pa.Table]:
+    """Feed the whole stream, a watermark after each batch, and hand on what comes out."""
+    operator = query.operator(mode="append")
+    for batch, watermark in zip(stream.batches, stream.watermarks, strict=True):
+        operator.process(batch)
+        yield operator.advance(watermark)
+    yield operator.finish()
+
+
+def drain(query: Query, stream: Stream) -> int:
+    """`drive`, keeping nothing but the number of rows."""
+    return sum(table.num_rows for table in drive(query, stream))
+
+
+def cut(table: pa.Table, times: np.ndarray, batch: int, *, slack: int = 0) -> Stream:
+    """`table` in batches; the watermark after each is the highest time so far less `slack`."""
+    batches = tuple(table.combine_chunks().to_batches(max_chunksize=batch))
+    highest = np.maximum.accumulate([times[i : i + batch].max() for i in range(0, len(times), batch)])
+    columns = tuple(table[name].to_numpy() for name in table.column_names if name != "key")
+    columns = tuple(c.view(np.int64) if c.dtype.kind == "M" else c for c in columns)
+    return Stream(batches, tuple(int(h) - slack for h in highest), columns)
+
+
+def one_key(events: int, batch: int, *, late: bool = False, floating: bool = False) -> Stream:
+    """Events 1 ms apart; with `late`, every fifth of them arrives 1 to 2,000 ms after its time."""
+    random = np.random.default_rng(7)
+    times = START + np.arange(events, dtype=np.int64)
+    values = random.integers(0, 1_000, events)
+    if late:
+        delays = random.integers(1, LATEST + 1, events) * (random.random(events) < 0.2)
+        arrival = np.argsort(times + delays, kind="stable")
+        times, values = times[arrival], values[arrival]
+    table = pa.table({"ts": pa.array(times).cast(TIME), "value": values * 1.0 if floating else values})
+    return cut(table, times, batch, slack=LATEST if late else 0)
+
+
+def keyed(events: int, keys: int, batch: int, *, seconds: int) -> tuple[Stream, Stream]:
+    """Events spread evenly over `seconds` and over the keys: with integer and with string keys."""
+    random = np.random.default_rng(11)
+    times = START + np.arange(events, dtype=np.int64) * (seconds * 1_000) // events
+    key = random.integers(0, keys, events)
+    names = pa.array([f"user-{number:06d}" for number in range(keys)])
+    columns = {"ts": pa.array(times).cast(TIME), "key": pa.array(key)}
+    columns["value"] = pa.array(random.integers(0, 1_000, events))
+    numbered = pa.table(columns)
+    named = pa.table(columns | {"key": names.take(columns["key"])})
+    return cut(numbered, times, batch), cut(named, times, batch)
+
+
+def batch_job(events: int) -> pa.Table:
+    """The table of the batch job: 100 keys, events 1 ms apart."""
+    random = np.random.default_rng(13)
+    times = START + np.arange(events, dtype=np.int64)
+    key, value = random.integers(0, 100, events), random.integers(0, 1_000, events)
+    return pa.table({"ts": pa.array(times).cast(TIME), "key": key, "value": value})

@@ -1,0 +1,64 @@
+"""Aggregate specs: one idea per file, each a frozen value that declares its algebra."""
+
+from windrow.aggregates.argextremes import argmax, argmin
+from windrow.aggregates.base import Aggregate, Algebra
+from windrow.aggregates.bloom_filter import bloom_filter
+from windrow.aggregates.count import count
+from windrow.aggregates.distinct import distinct
+from windrow.aggregates.extremes import max_, max_count, min_, min_count
+from windrow.aggregates.first_last import first, last
+from windrow.aggregates.geometric_mean import geometric_mean
+from windrow.aggregates.histogram import histogram
+from windrow.aggregates.hyperloglog import approx_distinct
+from windrow.aggregates.kll import kll_quantile
+from windrow.aggregates.m4 import m4
+from windrow.aggregates.mean import mean
+from windrow.aggregates.moment_sketch import moments
+from windrow.aggregates.pairs import correlation, covariance, slope
+from windrow.aggregates.quantile import ith_smallest, median, quantile
+from windrow.aggregates.sequences import collect, concat, ith_youngest
+from windrow.aggregates.sum import sum
+from windrow.aggregates.tdigest import tdigest_quantile
+from windrow.aggregates.top_k import top_k
+from windrow.aggregates.user import aggregate
+from windrow.aggregates.variance import stddev, variance
+from windrow.aggregates.weighted_mean import weighted_mean
+
+__all__ = [
+    "Aggregate",
+    "Algebra",
+    "aggregate",
+    "approx_distinct",
+    "argmax",
+    "argmin",
+    "bloom_filter",
+    "collect",
+    "concat",
+    "correlation",
+    "count",
+    "covariance",
+    "distinct",
+    "first",
+    "geometric_mean",
+    "histogram",
+    "ith_smallest",
+    "ith_youngest",
+    "kll_quantile",
+    "last",
+    "m4",
+    "max_",
+    "max_count",
+    "mean",
+    "median",
+    "min_",
+    "min_count",
+    "moments",
+    "quantile",
+    "slope",
+    "stddev",
+    "sum",
+    "tdigest_quantile",
+    "top_k",
+    "variance",
+    "weighted_mean",
+]

@@ -1,0 +1,208 @@
+"""What every aggregate declares: its algebra, and the partial that a slice keeps for it.
+
+An aggregate is a frozen value. Bound to the types of its columns it gives a `Bound`: the
+*partial* (what is kept per slice and key, and how two of them combine) and the *result* (how a
+partial is lowered to an output column). There are four shapes of partial:
+
+    Scalars     a few numbers per slice; `lift` an event, `combine` two partials (Tangwongsan et al.)
+    Sketch      a small array per slice, updated in place (HyperLogLog, t-digest, histogram ...)
+    Multiset    the values themselves, sorted and run-length encoded (quantiles, distinct, top-k)
+    Sequence    the events in time order (collect, concat, non-commutative functions)
+
+Two aggregates whose partials are equal share one: `sum` and `mean` of a column cost one sum, all
+quantiles and the distinct count of a column share one sorted slice.
+
+The functions below a partial are plain Python over numbers. The engine compiles them into its
+loops; nothing here imports a compiler. Inputs arrive as *codes*: int64 for integers, booleans,
+dates, timestamps, decimals and strings (by rank), float64 for floating-point columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.errors import QueryError
+
+Kind = Literal["i", "f"]
+INT64_MAX = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Algebra:
+    """What the planner may rely on (Scotty, section 4.2; Gray et al. for the three kinds)."""
+
+    kind: Literal["distributive", "algebraic", "holistic"]
+    commutative: bool = True
+    associative: bool = True
+    invertible: bool = False
+    idempotent: bool = False
+    selective: bool = False
+
+    def describe(self) -> str:
+        words = [self.kind, "commutative" if self.commutative else "not commutative"]
+        words += [w for w in ("invertible", "idempotent", "selective") if getattr(self, w)]
+        return ", ".join(words)
+
+
+@dataclass(frozen=True)
+class Field:
+    """One number of a partial. `dtype` is "i" or "f", or "t": the type of the measure's ticks.
+
+    `code` is the position of the input column whose dictionary codes this field holds, if any.
+    `width` makes it a small array per slice (sketches only).
+    """
+
+    name: str
+    dtype: Literal["i", "f", "t", "u1"]
+    identity: Any
+    code: int | None = None
+    width: int | None = None
+
+
+@dataclass(frozen=True)
+class Scalars:
+    """A partial of a few numbers.
+
+    `lift(x, ...)` gives the partial of one event as a tuple, `combine(a, b)` joins two in time
+    order, `invert(a, b)` takes `b` back out of `a` and is given only where that is exact.
+    `fold(x, ..., low, high)` is an optional faster way to the partial of a whole run of events.
+    `timed` functions get the event's time and arrival number after their columns, and so do not
+    depend on the order of arrival. `own` marks functions of the user's.
+    """
+
+    name: str
+    fields: tuple[Field, ...]
+    lift: Callable[..., Any] | None
+    combine: Callable[..., Any]
+    invert: Callable[..., Any] | None = None
+    fold: Callable[..., Any] | None = None
+    timed: bool = False
+    own: bool = False
+    bare: bool = False
+    ordered: bool = False
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """A partial of small arrays: `insert(*arrays, x)` and `absorb(*into, *other)` work in place."""
+
+    name: str
+    fields: tuple[Field, ...]
+    insert: Callable[..., Any]
+    absorb: Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Multiset:
+    """The values of a slice, sorted, each with how often it occurs."""
+
+    name: str = "sorted values"
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """The events of a slice in time order, arrival order among equals."""
+
+    name: str = "events in order"
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An aggregate bound to column types: what is kept, and how it becomes a column.
+
+    Scalars and Sketch: `lower(partial, n)` gives a tuple of numbers and, last, whether the result
+    is defined (null if not); `outputs` are their dtypes; `build` makes the Arrow array from them.
+    Multiset and Sequence: `finish` works on the whole column of windows at once (see the engine).
+    """
+
+    partial: Scalars | Sketch | Multiset | Sequence
+    kinds: tuple[Kind, ...]
+    type: pa.DataType
+    lower: Callable[..., Any] | None = None
+    outputs: tuple[str, ...] = ()
+    build: Callable[..., pa.Array] | None = None
+    finish: Any = None
+    check: Callable[..., Any] | None = None
+    parameters: tuple[Any, ...] = field(default=())
+
+
+class Aggregate:
+    """The base of all aggregate specs: `columns` it reads and the `algebra` it promises."""
+
+    columns: tuple[str, ...]
+    algebra: Algebra
+
+    def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
+        """What to keep and how to lower it, for columns of these types."""
+        raise TypeError(f"{type(self).__name__} does not say how it is computed")
+
+
+def kind_of(type_: pa.DataType, *, what: str) -> Kind:
+    """Whether a column arrives as int64 or as float64 codes; an error for other types."""
+    if pa.types.is_floating(type_):
+        return "f"
+    if (
+        pa.types.is_integer(type_)
+        or pa.types.is_boolean(type_)
+        or pa.types.is_timestamp(type_)
+        or pa.types.is_date(type_)
+        or pa.types.is_duration(type_)
+        or pa.types.is_decimal128(type_)
+        or is_text(type_)
+    ):
+        return "i"
+    raise QueryError(f"{what} cannot work on a column of type {type_}")
+
+
+def is_text(type_: pa.DataType) -> bool:
+    """Whether values are coded by rank in a dictionary and not by their own number."""
+    return bool(
+        pa.types.is_string(type_)
+        or pa.types.is_large_string(type_)
+        or pa.types.is_string_view(type_)
+        or pa.types.is_binary(type_)
+        or pa.types.is_large_binary(type_)
+        or (pa.types.is_dictionary(type_) and is_text(type_.value_type))
+    )
+
+
+def text_type(type_: pa.DataType) -> pa.DataType:
+    """The type in which values of a text column come back."""
+    return type_.value_type if pa.types.is_dictionary(type_) else type_
+
+
+def numeric_kind(type_: pa.DataType, *, what: str) -> Kind:
+    """As `kind_of`, for functions that do arithmetic: numbers only."""
+    if pa.types.is_floating(type_):
+        return "f"
+    if pa.types.is_integer(type_) or pa.types.is_decimal128(type_):
+        return "i"
+    raise QueryError(f"{what} needs a numeric column, not {type_}")
+
+
+def scale_of(type_: pa.DataType) -> float:
+    """What an int64 code must be divided by to give the number: 10**scale for decimals."""
+    return float(10**type_.scale) if pa.types.is_decimal(type_) else 1.0
+
+
+def plain(type_: pa.DataType) -> Callable[..., pa.Array]:
+    """A `build` for a result that is one number of Arrow type `type_`."""
+
+    def build(values: list[np.ndarray], defined: np.ndarray, decoders: Any) -> pa.Array:
+        return pa.array(values[0], mask=None if defined.all() else ~defined).cast(type_)
+
+    return build
+
+
+def decoded(position: int = 0, output: int = 0) -> Callable[..., pa.Array]:
+    """A `build` for a result that is a value of input column number `position`."""
+
+    def build(values: list[np.ndarray], defined: np.ndarray, decoders: Any) -> pa.Array:
+        return decoders[position](values[output], defined)
+
+    return build

@@ -1,0 +1,44 @@
+"""How many events a window holds: `count()`, or how many non-null values of a column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from windrow.aggregates.base import Aggregate, Algebra, Bound, Scalars, plain
+
+
+def combine(a, b):  # type: ignore[no-untyped-def]
+    return ()
+
+
+def lower(a, n):  # type: ignore[no-untyped-def]
+    return n, True
+
+
+COUNT = Scalars("count", fields=(), lift=None, combine=combine, invert=combine)
+
+
+@dataclass(frozen=True)
+class Count(Aggregate):
+    """See `count`."""
+
+    columns: tuple[str, ...]
+    algebra = Algebra("distributive", invertible=True)
+
+    def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
+        return Bound(COUNT, (), pa.int64(), lower, ("i",), plain(pa.int64()))
+
+    def __str__(self) -> str:
+        return f"count({', '.join(self.columns)})"
+
+
+def count(column: str | None = None) -> Count:
+    """The number of events, or of non-null values of `column`; 0 and never null.
+
+    >>> import windrow as wr
+    >>> str(wr.count("amount"))
+    'count(amount)'
+    """
+    return Count(() if column is None else (column,))

@@ -1,0 +1,59 @@
+"""The geometric mean: `exp` of the mean logarithm."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from windrow.aggregates.base import (
+    Aggregate,
+    Algebra,
+    Bound,
+    Scalars,
+    numeric_kind,
+    plain,
+    scale_of,
+)
+from windrow.aggregates.numerics import add_float, lift_log, lower_float
+from windrow.aggregates.sum import FLOAT_SUM
+
+
+def lower(a, n):  # type: ignore[no-untyped-def]
+    if n == 0:
+        return 0.0, False
+    return math.exp(lower_float(a) / n), True
+
+
+LOG_SUM = Scalars("sum of logarithms", FLOAT_SUM.fields, lift_log, add_float)
+
+
+@dataclass(frozen=True)
+class GeometricMean(Aggregate):
+    """See `geometric_mean`."""
+
+    columns: tuple[str, ...]
+    algebra = Algebra("algebraic", invertible=True)
+
+    def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
+        kind = numeric_kind(types[0], what=str(self))
+        scale = scale_of(types[0])
+
+        def build(values, defined, decoders):  # type: ignore[no-untyped-def]
+            return plain(pa.float64())([values[0] / scale], defined, decoders)
+
+        return Bound(LOG_SUM, (kind,), pa.float64(), lower, ("f",), build)
+
+    def __str__(self) -> str:
+        return f"geometric_mean({self.columns[0]})"
+
+
+def geometric_mean(column: str) -> GeometricMean:
+    """The n-th root of the product of n values: 0 if one is 0, NaN if one is negative.
+
+    >>> import windrow as wr
+    >>> str(wr.geometric_mean("growth"))
+    'geometric_mean(growth)'
+    """
+    return GeometricMean((column,))

@@ -1,0 +1,111 @@
+"""A histogram of equal-width bins: how many values fall into each.
+
+    counts    |  0  |  1  |  2  | ... | bins | bins + 1 |
+    values     < low, then half-open bins      >= high, NaN
+
+Bin `i` (from 1) holds `edge(i - 1) <= x < edge(i)` with `edge(i) = low + (high - low) * (i / bins)`:
+a value on an edge is always in the bin that begins there, whatever the rounding of a division says.
+The counts always add up to the number of values, and merge by addition. Histograms are the plainest
+of the summaries in Cormode, Garofalakis, Haas, Jermaine: Synopses for Massive Data (2012, chapter 3).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.aggregates.base import Aggregate, Algebra, Bound, Field, Sketch, numeric_kind, scale_of
+from windrow.errors import QueryError
+
+
+def edge(low, high, bins, i):  # type: ignore[no-untyped-def]
+    """Where bin `i` ends; the last ends exactly at `high`."""
+    if i == bins:
+        return high
+    return low + (high - low) * (i / bins)
+
+
+def place_of(value, low, high, bins):  # type: ignore[no-untyped-def]
+    """The place of a value in the counts, 0 to `bins + 1`."""
+    if value < low:
+        return 0
+    if not value < high:
+        return bins + 1
+    place = min(np.int64((value - low) / (high - low) * bins), bins - 1)
+    while value < edge(low, high, bins, place):
+        place -= 1
+    while value >= edge(low, high, bins, place + 1):
+        place += 1
+    return place + 1
+
+
+def absorb(counts, other):  # type: ignore[no-untyped-def]
+    for i in range(len(counts)):
+        counts[i] += other[i]
+
+
+@cache
+def partial(low: float, high: float, bins: int, scale: float) -> Sketch:
+    """One sketch per set of bins and scale of a decimal column."""
+
+    def insert(counts, x):  # type: ignore[no-untyped-def]
+        counts[place_of(x / scale, low, high, bins)] += 1
+
+    return Sketch(
+        f"histogram low={low!r}, high={high!r}, bins={bins}, scale={scale:g}",
+        (Field("counts", "i", 0, width=bins + 2),),
+        insert,
+        absorb,
+    )
+
+
+def build(fields: list[np.ndarray], n: np.ndarray, decoders: Any) -> pa.Array:
+    defined = n > 0
+    rows = fields[0][defined]
+    offsets = np.concatenate([[0], np.cumsum(defined) * fields[0].shape[1]])
+    mask = None if defined.all() else pa.array(~defined)
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(rows.ravel()), mask=mask)
+
+
+@dataclass(frozen=True)
+class Histogram(Aggregate):
+    """See `histogram`."""
+
+    columns: tuple[str, ...]
+    low: float
+    high: float
+    bins: int
+    algebra = Algebra("distributive", invertible=True)
+
+    def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
+        kind = numeric_kind(types[0], what=str(self))
+        sketch = partial(self.low, self.high, self.bins, scale_of(types[0]))
+        return Bound(sketch, (kind,), pa.list_(pa.int64()), build=build)
+
+    def __str__(self) -> str:
+        return f"histogram({self.columns[0]}, low={self.low:g}, high={self.high:g}, bins={self.bins})"
+
+
+def histogram(column: str, *, low: float, high: float, bins: int) -> Histogram:
+    """A list of `bins + 2` counts: below `low`, each bin of `[low, high)`, and `high` and above.
+
+    The bins are half-open, `[.., ..)`, and equally wide. NaN counts as the greatest number, so it is
+    in the last count.
+
+    >>> import windrow as wr
+    >>> str(wr.histogram("delay", low=0, high=60, bins=6))
+    'histogram(delay, low=0, high=60, bins=6)'
+    """
+    if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:
+        raise QueryError(f"bins must be at least 1, not {bins!r}")
+    if not (low < high and math.isfinite(high - low)):
+        raise QueryError(f"low must be below high and both finite, not {low!r} and {high!r}")
+    low, high = float(low), float(high)
+    if not low + (high - low) / bins > low or not high - (high - low) / bins < high:
+        raise QueryError(f"floats between {low!r} and {high!r} are too few for {bins} bins")
+    return Histogram((column,), low, high, bins)

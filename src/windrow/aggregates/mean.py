@@ -1,0 +1,54 @@
+"""The arithmetic mean, from the same partial as the sum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from windrow.aggregates.base import Aggregate, Algebra, Bound, numeric_kind, plain, scale_of
+from windrow.aggregates.numerics import lower_float, wide_to_float
+from windrow.aggregates.sum import sum_partial
+
+
+def lower_integers(a, n):  # type: ignore[no-untyped-def]
+    if n == 0:
+        return 0.0, False
+    return wide_to_float(a[0], a[1]) / n, True
+
+
+def lower_floats(a, n):  # type: ignore[no-untyped-def]
+    if n == 0:
+        return 0.0, False
+    return lower_float(a) / n, True
+
+
+@dataclass(frozen=True)
+class Mean(Aggregate):
+    """See `mean`."""
+
+    columns: tuple[str, ...]
+    algebra = Algebra("algebraic", invertible=True)
+
+    def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
+        kind = numeric_kind(types[0], what=str(self))
+        lower = lower_integers if kind == "i" else lower_floats
+        scale = scale_of(types[0])
+
+        def build(values, defined, decoders):  # type: ignore[no-untyped-def]
+            return plain(pa.float64())([values[0] / scale], defined, decoders)
+
+        return Bound(sum_partial(kind), (kind,), pa.float64(), lower, ("f",), build)
+
+    def __str__(self) -> str:
+        return f"mean({self.columns[0]})"
+
+
+def mean(column: str) -> Mean:
+    """The mean of a column as float64; null where the window holds no value.
+
+    >>> import windrow as wr
+    >>> str(wr.mean("amount"))
+    'mean(amount)'
+    """
+    return Mean((column,))

@@ -1,0 +1,132 @@
+"""An aggregate of the user's own, compiled into the same loop as the built-in ones.
+
+`lift` makes a partial of one event, `combine` joins two partials (the earlier one first), `lower`
+makes the answer. A partial is a number or a tuple of numbers. The functions are plain Python; what
+Numba can compile runs compiled, the rest runs interpreted with one warning that says why.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from windrow.aggregates.base import (
+    Aggregate,
+    Algebra,
+    Bound,
+    Field,
+    Scalars,
+    numeric_kind,
+    plain,
+    scale_of,
+)
+from windrow.errors import QueryError
+
+
+def same(partial):  # type: ignore[no-untyped-def]
+    """The `lower` of an aggregate whose partial is its answer."""
+    return partial
+
+
+@dataclass(frozen=True)
+class UserAggregate(Aggregate):
+    """See `aggregate`."""
+
+    columns: tuple[str, ...]
+    lift: Callable[..., Any]
+    combine: Callable[[Any, Any], Any]
+    lower: Callable[[Any], Any]
+    invert: Callable[[Any, Any], Any] | None
+    identity: tuple[float | int, ...]
+    bare: bool
+    commutative: bool
+    name: str
+
+    @property
+    def algebra(self) -> Algebra:  # type: ignore[override]
+        return Algebra("algebraic", self.commutative, invertible=self.invert is not None)
+
+    def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
+        kinds = tuple(numeric_kind(t, what=str(self)) for t in types)
+        for column, type_ in zip(self.columns, types, strict=True):
+            if scale_of(type_) != 1.0:
+                raise QueryError(f"{self}: column {column!r} is a decimal; cast it to a float or an integer")
+        fields = tuple(
+            Field(f"partial {i}", "f" if isinstance(value, float) else "i", value)
+            for i, value in enumerate(self.identity)
+        )
+        partial = Scalars(
+            self.name,
+            fields,
+            self.lift,
+            self.combine,
+            invert=self.invert if all(f.dtype == "i" for f in fields) else None,
+            own=True,
+            bare=self.bare,
+            ordered=not self.commutative,
+        )
+        return Bound(partial, kinds, pa.float64(), self.lower, ("f",), plain(pa.float64()))
+
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(self.columns)})"
+
+
+def aggregate(
+    *,
+    lift: Callable[..., Any],
+    combine: Callable[[Any, Any], Any],
+    identity: float | int | tuple[float | int, ...],
+    lower: Callable[[Any], Any] | None = None,
+    invert: Callable[[Any, Any], Any] | None = None,
+    columns: Sequence[str] | None = None,
+    commutative: bool = True,
+    name: str | None = None,
+) -> UserAggregate:
+    """An aggregate from `lift`, `combine` and `lower`; the result is a float64 column.
+
+    The parameters of `lift` are the columns it reads, unless `columns` names them. `identity` is
+    the partial of nothing: `combine(identity, p)` must be `p`. `commutative=False` says that the
+    order of events matters; then events are kept, and combined in event-time order.
+
+    >>> import windrow as wr, pyarrow as pa
+    >>> vwap = wr.aggregate(
+    ...     lift=lambda price, volume: (price * volume, volume),
+    ...     combine=lambda a, b: (a[0] + b[0], a[1] + b[1]),
+    ...     lower=lambda a: a[0] / a[1],
+    ...     identity=(0.0, 0.0),
+    ... )
+    >>> events = pa.table({"ts": [1, 2, 3], "price": [10.0, 20.0, 30.0], "volume": [1.0, 1.0, 2.0]})
+    >>> q = wr.query(time="ts", windows={"w": wr.tumbling(10)}, aggregates={"vwap": vwap})
+    >>> q.run(events)["vwap"].to_pylist()
+    [22.5]
+    """
+    for role, function in (("lift", lift), ("combine", combine), ("lower", lower), ("invert", invert)):
+        if function is not None and not callable(function):
+            raise QueryError(f"{role} must be a function, not {type(function).__name__}")
+    if columns is None:
+        columns = list(inspect.signature(lift).parameters)
+    if not columns:
+        raise QueryError("an aggregate needs at least one column: lift has no parameters")
+    bare = not isinstance(identity, tuple)
+    values = identity if isinstance(identity, tuple) else (identity,)
+    if not values:
+        raise QueryError("identity must be a number or a tuple of numbers, not an empty tuple")
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise QueryError(f"identity must hold integers and floats only, not {value!r}")
+    label = name or str(getattr(lift, "__name__", "aggregate"))
+    return UserAggregate(
+        tuple(columns),
+        lift,
+        combine,
+        lower or same,
+        invert,
+        values,
+        bare,
+        commutative,
+        "aggregate" if label == "<lambda>" else label,
+    )

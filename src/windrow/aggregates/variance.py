@@ -1,0 +1,118 @@
+"""Variance and standard deviation from (count, mean, squared deviations).
+
+Partials are merged by Chan's formula, never subtracted, so a window's variance does not depend
+on what came before it; it is never negative, and exactly 0 where all values are equal.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.aggregates.base import (
+    Aggregate,
+    Algebra,
+    Bound,
+    Field,
+    Scalars,
+    numeric_kind,
+    plain,
+    scale_of,
+)
+from windrow.aggregates.numerics import merge_moments, moments
+from windrow.errors import QueryError
+
+
+def lift(x):  # type: ignore[no-untyped-def]
+    return 1.0, float(x), 0.0
+
+
+def spread(a, divisor):  # type: ignore[no-untyped-def]
+    """Squared deviations per degree of freedom; there are none from a mean that is not finite."""
+    return a[2] / divisor if a[1] - a[1] == 0.0 else np.nan
+
+
+def lower_sample(a, n):  # type: ignore[no-untyped-def]
+    if n < 2:
+        return 0.0, False
+    return spread(a, a[0] - 1.0), True
+
+
+def lower_population(a, n):  # type: ignore[no-untyped-def]
+    if n < 1:
+        return 0.0, False
+    return spread(a, a[0]), True
+
+
+def lower_sample_deviation(a, n):  # type: ignore[no-untyped-def]
+    value, defined = lower_sample(a, n)
+    return math.sqrt(value), defined
+
+
+def lower_population_deviation(a, n):  # type: ignore[no-untyped-def]
+    value, defined = lower_population(a, n)
+    return math.sqrt(value), defined
+
+
+MOMENTS = Scalars(
+    "count, mean, squared deviations",
+    (Field("count", "f", 0.0), Field("mean", "f", 0.0), Field("deviations", "f", 0.0)),
+    lift,
+    merge_moments,
+    fold=moments,
+)
+
+
+@dataclass(frozen=True)
+class Variance(Aggregate):
+    """See `variance` and `stddev`."""
+
+    columns: tuple[str, ...]
+    ddof: int
+    root: bool
+    algebra = Algebra("algebraic")
+
+    def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
+        kind = numeric_kind(types[0], what=str(self))
+        scale = scale_of(types[0]) ** (1 if self.root else 2)
+        lowers = (lower_population, lower_sample)
+        if self.root:
+            lowers = (lower_population_deviation, lower_sample_deviation)
+
+        def build(values, defined, decoders):  # type: ignore[no-untyped-def]
+            return plain(pa.float64())([values[0] / scale], defined, decoders)
+
+        return Bound(MOMENTS, (kind,), pa.float64(), lowers[self.ddof], ("f",), build)
+
+    def __str__(self) -> str:
+        name = "stddev" if self.root else "variance"
+        return f"{name}({self.columns[0]}{', ddof=0' if self.ddof == 0 else ''})"
+
+
+def _spread(column: str, ddof: int, root: bool) -> Variance:
+    if ddof not in (0, 1):
+        raise QueryError(f"ddof must be 0 (population) or 1 (sample), not {ddof!r}")
+    return Variance((column,), ddof, root)
+
+
+def variance(column: str, *, ddof: int = 1) -> Variance:
+    """The variance of a sample (`ddof=1`; null below two values) or of a population (`ddof=0`).
+
+    >>> import windrow as wr
+    >>> str(wr.variance("delay"))
+    'variance(delay)'
+    """
+    return _spread(column, ddof, root=False)
+
+
+def stddev(column: str, *, ddof: int = 1) -> Variance:
+    """The standard deviation: the square root of `variance`.
+
+    >>> import windrow as wr
+    >>> str(wr.stddev("delay", ddof=0))
+    'stddev(delay, ddof=0)'
+    """
+    return _spread(column, ddof, root=True)

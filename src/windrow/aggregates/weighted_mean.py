@@ -1,0 +1,75 @@
+"""The weighted mean; with prices and volumes, the volume-weighted average price (VWAP)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from windrow.aggregates.base import (
+    Aggregate,
+    Algebra,
+    Bound,
+    Field,
+    Scalars,
+    numeric_kind,
+    plain,
+    scale_of,
+)
+from windrow.aggregates.numerics import add_float, lift_float, lower_float
+
+
+def lift(x, w):  # type: ignore[no-untyped-def]
+    weight = float(w)
+    return lift_float(float(x) * weight) + lift_float(weight)
+
+
+def combine(a, b):  # type: ignore[no-untyped-def]
+    top = add_float((a[0], a[1], a[2], a[3]), (b[0], b[1], b[2], b[3]))
+    bottom = add_float((a[4], a[5], a[6], a[7]), (b[4], b[5], b[6], b[7]))
+    return top + bottom
+
+
+def lower(a, n):  # type: ignore[no-untyped-def]
+    weight = lower_float((a[4], a[5], a[6], a[7]))
+    if n == 0 or weight == 0.0:
+        return 0.0, False
+    return lower_float((a[0], a[1], a[2], a[3])) / weight, True
+
+
+WEIGHTED = Scalars(
+    "weighted sum and weights",
+    tuple(Field(f"{part}{i}", "f", 0.0) for part in ("product", "weight") for i in range(4)),
+    lift,
+    combine,
+)
+
+
+@dataclass(frozen=True)
+class WeightedMean(Aggregate):
+    """See `weighted_mean`."""
+
+    columns: tuple[str, ...]
+    algebra = Algebra("algebraic", invertible=True)
+
+    def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
+        kinds = tuple(numeric_kind(t, what=str(self)) for t in types)
+        scale = scale_of(types[0])
+
+        def build(values, defined, decoders):  # type: ignore[no-untyped-def]
+            return plain(pa.float64())([values[0] / scale], defined, decoders)
+
+        return Bound(WEIGHTED, kinds, pa.float64(), lower, ("f",), build)
+
+    def __str__(self) -> str:
+        return f"weighted_mean({self.columns[0]}, weight={self.columns[1]})"
+
+
+def weighted_mean(column: str, *, weight: str) -> WeightedMean:
+    """`sum(column * weight) / sum(weight)`; null where the weights add up to nothing.
+
+    >>> import windrow as wr
+    >>> str(wr.weighted_mean("price", weight="volume"))
+    'weighted_mean(price, weight=volume)'
+    """
+    return WeightedMean((column, weight))

@@ -1,0 +1,95 @@
+"""A query bound to the types of a table: which columns are read, which partials are kept.
+
+Aggregates with equal partials on equal columns share one store; `stores` holds each once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from windrow.aggregates.base import Aggregate, Bound
+from windrow.aggregates.count import COUNT
+from windrow.engine.columns import Coder, require_columns
+from windrow.engine.partials import Numbers, Store, store_for
+from windrow.errors import QueryError
+from windrow.measure import Measure
+from windrow.query import Query
+
+StoreKey = tuple[Any, tuple[str, ...]]
+
+# How many events each cell holds: always kept, because it tells which windows exist.
+PRESENCE: StoreKey = (COUNT, ())
+
+
+@dataclass
+class Answer:
+    """One aggregate of the query: its bound form and the key of the store that it reads."""
+
+    bound: Bound
+    columns: tuple[str, ...]
+    key: StoreKey
+
+
+class Binding:
+    """See the module."""
+
+    def __init__(self, query: Query, schema: pa.Schema) -> None:
+        require_columns(schema, (query.time, *query.key))
+        self.schema = schema
+        self.measure = Measure(query.time, schema.field(query.time).type)
+        self.key_schema = pa.schema([schema.field(name) for name in query.key])
+        self.coders: dict[str, Coder] = {}
+        self.presence = Numbers(COUNT, 0, self.measure.dtype)
+        self.stores: dict[StoreKey, Store] = {PRESENCE: self.presence}
+        self.answers: dict[str, Answer] = {}
+        for name, aggregate in query.aggregates.items():
+            self.add(name, aggregate)
+
+    def add(self, name: str, aggregate: Aggregate) -> bool:
+        """Bind one more aggregate; whether it needs a store that was not there."""
+        require_columns(self.schema, aggregate.columns)
+        types = tuple(self.schema.field(c).type for c in aggregate.columns)
+        try:
+            bound = aggregate.bind(types)
+        except QueryError as problem:
+            raise QueryError(f"aggregate {name!r}: {problem}") from None
+        key = (bound.partial, aggregate.columns)
+        fresh = key not in self.stores
+        if fresh:
+            self.stores[key] = store_for(bound, self.measure.dtype)
+        for column, type_ in zip(aggregate.columns, types, strict=True):
+            if bound.kinds:
+                self.coders.setdefault(column, Coder(column, type_))
+        self.answers[name] = Answer(bound, aggregate.columns, key)
+        return fresh
+
+    def remove(self, name: str) -> None:
+        """Drop an aggregate, and its store if no other aggregate reads it."""
+        key = self.answers.pop(name).key
+        if key != PRESENCE and all(answer.key != key for answer in self.answers.values()):
+            del self.stores[key]
+        used = {c for answer in self.answers.values() if answer.bound.kinds for c in answer.columns}
+        self.coders = {c: coder for c, coder in self.coders.items() if c in used}
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns that are read."""
+        read = [self.measure.column, *self.key_schema.names]
+        read += [c for answer in self.answers.values() for c in answer.columns]
+        return tuple(dict.fromkeys(read))
+
+    def require_same(self, schema: pa.Schema) -> None:
+        """An error if a later batch has other types in the columns that are read."""
+        if schema is self.schema or schema.equals(self.schema):
+            return
+        require_columns(schema, self.columns)
+        for name in self.columns:
+            old, new = self.schema.field(name).type, schema.field(name).type
+            if old != new:
+                raise QueryError(f"column {name!r} was {old} in the first batch and is {new} in this one")
+
+    def decoders(self, answer: Answer) -> list[Any]:
+        return [self.coders[c].decode for c in answer.columns] if answer.bound.kinds else []

@@ -1,0 +1,60 @@
+"""A query over bounded data: the operator, fed in time order and finished.
+
+A table is sorted by time first if it is not, so that windows can be emitted as it goes and state
+stays small; an iterator of batches is taken in as it comes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.engine.columns import batches, ticks_of
+from windrow.errors import DataError
+from windrow.query import Query
+
+BATCH = 1 << 20
+
+
+def run(query: Query, events: Any, *, on_bad: str) -> pa.Table:
+    """See `Query.run`."""
+    operator = query.operator(on_bad=on_bad)
+    if not isinstance(events, (pa.Table, pa.RecordBatch)) and not _is_whole(events):
+        operator.process(events)
+        return operator.finish()
+    table = pa.Table.from_batches(batches(events)).combine_chunks()
+    operator.prepare(table.schema)
+    assert operator.binding is not None
+    times, missing = ticks_of(column(table, query.time), operator.binding.measure)
+    if missing is not None:
+        operator.process(table)
+        return operator.finish()
+    order = None
+    if not query.ordered and np.any(times[1:] < times[:-1]):
+        order = np.argsort(times, kind="stable")
+        table, times = table.take(pa.array(order)), times[order]
+    parts = []
+    for begin in range(0, len(times), BATCH):
+        try:
+            operator.process(table.slice(begin, BATCH))
+        except DataError as error:
+            row = begin + error.row if order is None else int(order[begin + error.row])
+            raise DataError(error.column, row, error.value, error.problem) from None
+        if begin + BATCH < len(times):
+            parts.append(operator.advance_to(times[begin + BATCH].item()))
+    parts.append(operator.finish())
+    return pa.concat_tables(parts)
+
+
+def _is_whole(events: Any) -> bool:
+    """Whether the data is a table that can be read at once, and not a stream of batches."""
+    streams = isinstance(events, pa.RecordBatchReader) or hasattr(events, "__next__")
+    return hasattr(events, "__arrow_c_stream__") and not streams
+
+
+def column(table: pa.Table, name: str) -> pa.Array:
+    """A column as one array."""
+    chunks = table.column(name)
+    return chunks.chunk(0) if chunks.num_chunks == 1 else chunks.combine_chunks()

@@ -1,0 +1,184 @@
+"""Arrow in: batches, times as ticks, values as codes, and codes back to Arrow.
+
+Nothing here loops over rows in Python. A null is never turned into a number: times that are null
+are reported, values that are null are left out before a kernel sees them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.aggregates.base import is_text, text_type
+from windrow.errors import QueryError
+from windrow.measure import Measure
+
+
+def batches(events: Any) -> Iterator[pa.RecordBatch]:
+    """Record batches from anything that speaks Arrow, or from an iterator of such things."""
+    if isinstance(events, pa.RecordBatch):
+        yield events
+    elif isinstance(events, pa.Table):
+        yield from events.to_batches() or [_empty(events.schema)]
+    elif isinstance(events, pa.RecordBatchReader):
+        yield from _drained(events)
+    elif hasattr(events, "__arrow_c_stream__"):
+        yield from _drained(pa.RecordBatchReader.from_stream(events))
+    elif hasattr(events, "__arrow_c_array__"):
+        yield pa.record_batch(events)
+    elif hasattr(events, "__iter__") and not isinstance(events, (str, bytes, dict)):
+        for part in events:
+            yield from batches(part)
+    else:
+        raise QueryError(
+            f"events of type {type(events).__name__} do not speak Arrow; "
+            "give a table or batch of pyarrow, polars, pandas or duckdb, or an iterator of them"
+        )
+
+
+def _drained(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
+    seen = False
+    for batch in reader:
+        seen = True
+        yield batch
+    if not seen:
+        yield _empty(reader.schema)
+
+
+def _empty(schema: pa.Schema) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)
+
+
+def require_columns(schema: pa.Schema, names: tuple[str, ...]) -> None:
+    """An error that lists what is there, if a column is missing or there twice."""
+    for name in names:
+        found = schema.get_all_field_indices(name)
+        if len(found) == 0:
+            known = ", ".join(repr(n) for n in schema.names) or "none at all"
+            raise QueryError(f"unknown column {name!r}; the columns are: {known}")
+        if len(found) > 1:
+            raise QueryError(f"column {name!r} occurs {len(found)} times")
+
+
+def ticks_of(array: pa.Array, measure: Measure) -> tuple[np.ndarray, np.ndarray | None]:
+    """Times as ticks, and a mask of the rows that have none (null or NaN), or None."""
+    missing = None
+    if array.null_count:
+        missing = array.is_null().to_numpy(zero_copy_only=False)
+        array = array.fill_null(pa.scalar(0, pa.int64()).cast(array.type) if not measure.floating else 0.0)
+    if measure.floating:
+        values = array.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        nan = np.isnan(values)
+        if nan.any():
+            missing = nan if missing is None else missing | nan
+            values = np.where(nan, 0.0, values)
+        return values, missing
+    if pa.types.is_date32(array.type):
+        array = array.cast(pa.int32())
+    return array.cast(pa.int64()).to_numpy(zero_copy_only=False), missing
+
+
+def oversized(array: pa.Array) -> np.ndarray | None:
+    """A mask of the rows whose value does not fit in 64 bits with a sign, or None."""
+    kind = array.type
+    if not (pa.types.is_uint64(kind) or pa.types.is_decimal128(kind)) or not len(array):
+        return None
+    width = kind.bit_width // 64
+    words = np.frombuffer(array.buffers()[1], np.int64)[width * array.offset :][: width * len(array)]
+    wrong = words < 0 if width == 1 else words[1::2] != words[0::2] >> 63
+    if array.null_count:
+        wrong = wrong & array.is_valid().to_numpy(zero_copy_only=False)
+    return wrong if wrong.any() else None
+
+
+class Coder:
+    """Values of one column as int64 or float64 codes, and back.
+
+    Strings are coded by their rank in a sorted dictionary, so that codes compare as strings do.
+    New strings shift ranks: `encode` then returns how old codes become new ones, and whoever holds
+    codes must apply it.
+    """
+
+    def __init__(self, column: str, type_: pa.DataType) -> None:
+        self.column = column
+        self.type = type_
+        self.text = is_text(type_)
+        self.kept = 0
+        self.dictionary: pa.Array = pa.array([], text_type(type_)) if self.text else None
+
+    def encode(self, array: pa.Array) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
+        """Codes, positions of non-null rows (None if all), and old-to-new codes (None if unchanged).
+
+        Rows that are `oversized` must have been taken out.
+        """
+        present = None
+        if array.null_count:
+            present = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
+        if self.text:
+            codes, moved = self._ranks(array)
+            return codes, present, moved
+        if pa.types.is_decimal(array.type):
+            halves = np.frombuffer(array.buffers()[1], np.int64)[2 * array.offset :][: 2 * len(array)]
+            return np.ascontiguousarray(halves[0::2]), present, None
+        if array.null_count:
+            array = array.fill_null(False if pa.types.is_boolean(array.type) else _zero(array.type))
+        if pa.types.is_floating(array.type):
+            return array.cast(pa.float64()).to_numpy(zero_copy_only=False), present, None
+        if pa.types.is_date32(array.type):
+            array = array.cast(pa.int32())
+        return array.cast(pa.int64()).to_numpy(zero_copy_only=False), present, None
+
+    def _ranks(self, array: pa.Array) -> tuple[np.ndarray, np.ndarray | None]:
+        if not pa.types.is_dictionary(array.type):
+            array = array.dictionary_encode()
+        local = array.dictionary.cast(self.dictionary.type)
+        ranks = pc.index_in(local, value_set=self.dictionary)
+        moved = None
+        if ranks.null_count:
+            fresh = local.filter(ranks.is_null()).drop_null().unique()
+            together = pa.concat_arrays([self.dictionary, fresh])
+            order = pc.sort_indices(together).to_numpy()
+            places = np.empty(len(order), np.int64)
+            places[order] = np.arange(len(order))
+            moved = places[: len(self.dictionary)]
+            self.dictionary = together.take(pa.array(order))
+            ranks = pc.index_in(local, value_set=self.dictionary)
+        table = ranks.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+        local_codes = array.indices.fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
+        codes = table[local_codes] if len(table) else np.zeros(len(array), np.int64)
+        return codes, moved
+
+    def prune(self, used: np.ndarray) -> np.ndarray:
+        """Forget all codes but `used` (sorted); the map from old codes to new ones."""
+        self.dictionary = self.dictionary.take(pa.array(used))
+        return np.searchsorted(used, np.arange(int(used[-1]) + 1 if len(used) else 0))
+
+    def decode(self, codes: np.ndarray, defined: np.ndarray | None = None) -> pa.Array:
+        """Codes as an array of the column's type, null where not `defined`."""
+        mask = None if defined is None or defined.all() else ~defined
+        if self.text:
+            return self.dictionary.take(pa.array(codes, pa.int64(), mask=mask))
+        if pa.types.is_decimal(self.type):
+            halves = np.column_stack([codes, codes >> 63])
+            valid = None if mask is None else pa.array(~mask).buffers()[1]
+            buffers = [valid, pa.py_buffer(np.ascontiguousarray(halves))]
+            return pa.Array.from_buffers(self.type, len(codes), buffers)
+        if mask is not None:
+            codes = np.where(mask, 0, codes)
+        if pa.types.is_boolean(self.type):
+            return pa.array(codes.astype(bool), mask=mask)
+        if pa.types.is_date32(self.type):
+            return pa.array(codes.astype(np.int32), mask=mask).cast(self.type)
+        return pa.array(codes, mask=mask).cast(self.type)
+
+
+def _zero(type_: pa.DataType) -> pa.Scalar:
+    if pa.types.is_floating(type_):
+        return pa.scalar(0.0, pa.float64()).cast(type_)
+    if pa.types.is_date32(type_):
+        return pa.scalar(0, pa.int32()).cast(type_)
+    return pa.scalar(0, pa.int64()).cast(type_)

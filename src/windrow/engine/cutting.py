@@ -1,0 +1,218 @@
+"""Cutting: which events fall into which slice. Knows edges and keys, and no aggregate.
+
+The result is a set of *segments* in one of two forms:
+
+    Runs     events low[i] .. high[i]-1 all belong to cell[i]      (in order, one key)
+    Cells    event i belongs to cell[i], or to none (-1)           (many keys, or out of order)
+
+Events in order cost one comparison per slice or per event; events out of order look up their
+slice in a small table, so a late event costs no search (Scotty, section 5.3, step 1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from windrow.engine.lookup import lookup
+
+
+@dataclass
+class Runs:
+    """Events `low[i] .. high[i]-1` belong to `cell[i]`; runs are ascending and do not overlap."""
+
+    low: np.ndarray
+    high: np.ndarray
+    cell: np.ndarray
+
+    def only(self, rows: np.ndarray) -> Runs:
+        """The segments of a table that has these rows only (ascending)."""
+        return Runs(np.searchsorted(rows, self.low), np.searchsorted(rows, self.high), self.cell)
+
+    def located(self) -> tuple[np.ndarray, np.ndarray]:
+        """The rows that have a cell, and their cells."""
+        sizes = self.high - self.low
+        ends = np.cumsum(sizes)
+        rows = np.arange(ends[-1] if len(ends) else 0) + np.repeat(self.low - ends + sizes, sizes)
+        return rows, np.repeat(self.cell, sizes)
+
+
+@dataclass
+class Cells:
+    """Event i belongs to `cell[i]`; -1 is no cell at all."""
+
+    cell: np.ndarray
+
+    def only(self, rows: np.ndarray) -> Cells:
+        """The segments of a table that has these rows only."""
+        return Cells(self.cell[rows])
+
+    def located(self) -> tuple[np.ndarray, np.ndarray]:
+        """The rows that have a cell, and their cells."""
+        rows = np.flatnonzero(self.cell >= 0)
+        return rows, self.cell[rows]
+
+
+@njit(cache=True, nogil=True)
+def in_order(times):  # type: ignore[no-untyped-def]
+    """Whether times never go back; looked at in chunks, so that disorder is found early."""
+    count = times.shape[0]
+    begin = 1
+    while begin < count:
+        end = min(begin + 4096, count)
+        fine = True
+        for i in range(begin, end):
+            fine &= times[i] >= times[i - 1]
+        if not fine:
+            return False
+        begin = end
+    return True
+
+
+@njit(cache=True, nogil=True)
+def extent(times):  # type: ignore[no-untyped-def]
+    """The smallest and the largest time."""
+    low = high = times[0]
+    for i in range(times.shape[0]):
+        low = min(low, times[i])
+        high = max(high, times[i])
+    return low, high
+
+
+def scan_times(times: np.ndarray) -> tuple[Any, Any, bool]:
+    """(smallest, largest, whether in order); there is at least one time."""
+    if in_order(times):
+        return times[0], times[-1], True
+    low, high = extent(times)
+    return low, high, False
+
+
+@njit(cache=True, nogil=True)
+def cut_in_order(times, edges, low, high, position):  # type: ignore[no-untyped-def]
+    """Runs of a sorted column: `position[r]` is the slice of events low[r] .. high[r]-1."""
+    count = times.shape[0]
+    runs = 0
+    i = 0
+    j = 0
+    sparse = edges.shape[0] * 16 < count
+    while i < count:
+        while edges[j + 1] <= times[i]:
+            j += 1
+        end = edges[j + 1]
+        begin = i
+        if sparse:
+            bottom, top = i, count
+            step = 64
+            while i + step < count and times[i + step] < end:
+                bottom = i + step
+                step *= 2
+            top = min(count, i + step)
+            while bottom < top:
+                middle = (bottom + top) // 2
+                if times[middle] < end:
+                    bottom = middle + 1
+                else:
+                    top = middle
+            i = bottom
+        else:
+            i += 1
+            while i < count and times[i] < end:
+                i += 1
+        low[runs] = begin
+        high[runs] = i
+        position[runs] = j
+        runs += 1
+    return runs
+
+
+@njit(cache=True, nogil=True)
+def cut_out_of_order(times, edges, base, inverse, table, position, hits):  # type: ignore[no-untyped-def]
+    """The slice of each event, through the lookup table; counts the events of each slice."""
+    top = table.shape[0] - 1
+    for i in range(times.shape[0]):
+        t = times[i]
+        j = table[min(max(np.int64((t - base) * inverse), 0), top)]
+        while edges[j] > t:
+            j -= 1
+        while edges[j + 1] <= t:
+            j += 1
+        position[i] = j
+        hits[j] += 1
+
+
+@njit(cache=True, nogil=True)
+def spread_runs(low, high, cell, keys, out):  # type: ignore[no-untyped-def]
+    """One cell per event, from runs of slices and the key of each event."""
+    for r in range(low.shape[0]):
+        base = cell[r]
+        for i in range(low[r], high[r]):
+            out[i] = base + keys[i] if base >= 0 else -1
+
+
+@njit(cache=True, nogil=True)
+def spread_slices(position, base, out):  # type: ignore[no-untyped-def]
+    """One cell per event, from the slice of each event; there is one key."""
+    for i in range(position.shape[0]):
+        out[i] = base[position[i]]
+
+
+@njit(cache=True, nogil=True)
+def spread_positions(position, base, keys, out):  # type: ignore[no-untyped-def]
+    """One cell per event, from the slice and the key of each event."""
+    for i in range(position.shape[0]):
+        cell = base[position[i]]
+        out[i] = cell + keys[i] if cell >= 0 else -1
+
+
+@dataclass
+class Cut:
+    """Events assigned to slices, before the slices have a place.
+
+    `slices` are those that are hit, and `sizes` how many events hit them.
+    """
+
+    slices: np.ndarray
+    sizes: np.ndarray
+    _low: np.ndarray | None = None
+    _high: np.ndarray | None = None
+    _position: np.ndarray | None = None
+    _edges: int = 0
+
+    def place(self, base: np.ndarray, keys: np.ndarray | None, count: int) -> Runs | Cells:
+        """Segments, once `base[i]` is known: the first cell of slice `slices[i]`, or -1."""
+        if self._low is not None and self._high is not None and keys is None:
+            keep = base >= 0
+            if keep.all():
+                return Runs(self._low, self._high, base)
+            return Runs(self._low[keep], self._high[keep], base[keep])
+        cell = np.empty(count, np.int64)
+        if self._low is not None:
+            spread_runs(self._low, self._high, base, keys, cell)
+            return Cells(cell)
+        table = np.full(self._edges, -1, np.int64)
+        table[self.slices] = base
+        if keys is None:
+            spread_slices(self._position, table, cell)
+        else:
+            spread_positions(self._position, table, keys, cell)
+        return Cells(cell)
+
+
+def cut(times: np.ndarray, edges: np.ndarray, *, ordered: bool) -> Cut:
+    """Assign each event to its slice; `edges` must enclose all times."""
+    if ordered:
+        most = min(len(edges), len(times))
+        low, high, position = (np.empty(most, np.int64) for _ in range(3))
+        runs = cut_in_order(times, edges, low, high, position)
+        low, high = low[:runs], high[:runs]
+        return Cut(position[:runs], high - low, low, high)
+    position = np.empty(len(times), np.int32)
+    hits = np.zeros(len(edges), np.int64)
+    # The outermost edges may be the ends of the number range, for times outside every window.
+    table = lookup(edges[:-1], edges[1] if len(edges) > 2 else times[0], edges[-2])
+    cut_out_of_order(times, edges, *table, position, hits)
+    slices = np.flatnonzero(hits)
+    return Cut(slices, hits[slices], _position=position, _edges=len(edges))

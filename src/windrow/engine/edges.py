@@ -1,0 +1,135 @@
+"""Window edges in a range of time: where slices begin and end.
+
+    windows      |-----A-----|-----A-----|          edges of A: every 6
+                 |---B---|---B---|---B---|          edges of B: every 4
+    edges        |       |   |   |       |
+    slices         0       1   2     3
+
+`edges_between` gives every edge in a range, the last one at or before it and the first one after
+it. Where a range holds far more edges than events (one event dated 2099), `edges_around` gives only
+the edges next to the events.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from windrow.measure import Tick
+from windrow.planner.window_set import WindowSet
+from windrow.windows.band import PlacedBand
+
+
+@njit(cache=True, nogil=True)
+def mark_progressions(periods, phases, base, high, step, marks):  # type: ignore[no-untyped-def]
+    """Mark every edge in (base, high] on a grid of `step` that begins at `base`."""
+    for i in range(periods.shape[0]):
+        period, phase = periods[i], phases[i]
+        edge = (base - phase) // period * period + phase
+        while edge <= base:
+            edge += period
+        while edge <= high:
+            marks[(edge - base) // step] = 1
+            edge += period
+
+
+@njit(cache=True, nogil=True)
+def list_progressions(periods, phases, base, high, out):  # type: ignore[no-untyped-def]
+    """Write every edge in (base, high] to `out`, unsorted; how many there are."""
+    count = 0
+    for i in range(periods.shape[0]):
+        period, phase = periods[i], phases[i]
+        k = np.int64((base - phase) // period) - 1
+        while phase + k * period <= base:
+            k += 1
+        while phase + k * period <= high:
+            out[count] = phase + k * period
+            count += 1
+            k += 1
+    return count
+
+
+@njit(cache=True, nogil=True)
+def widen(periods, phases, times, before, after):  # type: ignore[no-untyped-def]
+    """Raise `before` and lower `after` to the edges of the progressions next to each time."""
+    for i in range(times.shape[0]):
+        t = times[i]
+        for j in range(periods.shape[0]):
+            period, phase = periods[j], phases[j]
+            k = np.int64((t - phase) // period)
+            while phase + (k + 1) * period <= t:
+                k += 1
+            while phase + k * period > t:
+                k -= 1
+            before[i] = max(before[i], phase + k * period)
+            after[i] = min(after[i], phase + (k + 1) * period)
+
+
+def neighbours(windows: WindowSet, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """For each time, the last edge at or before it and the first edge after it."""
+    measure = windows.measure
+    low: Tick = -np.inf if measure.floating else np.iinfo(np.int64).min
+    high: Tick = np.inf if measure.floating else np.iinfo(np.int64).max
+    before = np.full(len(times), low, measure.dtype)
+    after = np.full(len(times), high, measure.dtype)
+    widen(windows.periods, windows.phases, times, before, after)
+    for edges in irregular_edges(windows, times):
+        at = np.searchsorted(edges, times, side="right")
+        found = at > 0
+        before[found] = np.maximum(before[found], edges[at[found] - 1])
+        found = at < len(edges)
+        after[found] = np.minimum(after[found], edges[at[found]])
+    return before, after
+
+
+def irregular_edges(windows: WindowSet, times: np.ndarray) -> list[np.ndarray]:
+    """The edges of each irregular window around `times`, sorted."""
+    found = []
+    for _, placement in windows.irregular:
+        if isinstance(placement, PlacedBand):
+            found.append(np.array([placement.start, placement.end], times.dtype))
+        elif len(times):
+            starts, ends = placement.windows(times.min(), times.max())
+            found.append(np.union1d(starts, ends))
+    return found
+
+
+def edges_between(windows: WindowSet, low: Tick, high: Tick) -> np.ndarray:
+    """All edges in [low, high], the last one before it and the first one after it, ascending."""
+    ends = np.array([low, high], windows.measure.dtype)
+    before, after = neighbours(windows, ends)
+    base, beyond = before[0], after[1]
+    inner = [_periodic_edges(windows, base, ends[0], ends[1])]
+    for edges in irregular_edges(windows, ends):
+        inner.append(edges[(edges > base) & (edges <= ends[1])])
+    middle = inner[0] if len(inner) == 1 else np.unique(np.concatenate(inner))
+    return np.concatenate([before[:1], middle, np.array([beyond], middle.dtype)])
+
+
+def _periodic_edges(windows: WindowSet, base: Tick, low: Tick, high: Tick) -> np.ndarray:
+    """Edges of the periodic windows in (base, high]; base is at or before low."""
+    if not len(windows.periods) or not base < high:
+        return np.empty(0, windows.measure.dtype)
+    base = max(base, low - windows.margin)
+    count = estimate(windows, base, high)
+    step = windows.grid
+    on_grid = not windows.measure.floating and (base - windows.phases[0]) % step == 0
+    if on_grid and (high - base) // step <= 32 * count + 4096:
+        marks = np.zeros(int((high - base) // step) + 1, np.uint8)
+        mark_progressions(windows.periods, windows.phases, base, high, step, marks)
+        return np.flatnonzero(marks) * step + base
+    room = np.empty(count + 4 * len(windows.periods), windows.measure.dtype)
+    written = list_progressions(windows.periods, windows.phases, base, high, room)
+    return np.unique(room[:written])
+
+
+def estimate(windows: WindowSet, low: Tick, high: Tick) -> int:
+    """About how many edges lie between two times; never too few by more than two per progression."""
+    spans = (float(high) - float(low)) / windows.periods.astype(np.float64)
+    return int(min(spans.sum(), 1e18)) + 2 * len(windows.periods)
+
+
+def edges_around(windows: WindowSet, times: np.ndarray) -> np.ndarray:
+    """The edges next to each of `times`: enough to cut these events, however far apart they are."""
+    before, after = neighbours(windows, np.unique(times))
+    return np.union1d(before, after)

@@ -1,0 +1,229 @@
+"""From windows due to a result table: merge the slices of each window, lower, and lay out columns.
+
+Rows come window by window, in time order, keys in order of first appearance. Work is done in blocks,
+so that a million keys times many windows never lie in memory as partials at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from windrow.aggregates.base import Scalars, Sketch
+from windrow.engine.partials import Log, Multisets, Numbers
+from windrow.engine.partials.scalars import lower_values
+from windrow.engine.windows import Due
+from windrow.errors import DataError, UserFunctionError
+from windrow.measure import Measure, Tick
+from windrow.query import Query
+
+if TYPE_CHECKING:
+    from windrow.engine.operator import Operator
+
+BLOCK_CELLS = 1 << 22
+WINDOW_TYPE = pa.dictionary(pa.int32(), pa.string())
+
+
+def result_schema(operator: Operator) -> pa.Schema:
+    """The schema of an operator's results."""
+    binding = operator.binding
+    assert binding is not None
+    fields = list(operator.keys.schema)
+    fields += [pa.field("window", WINDOW_TYPE)]
+    fields += [pa.field(name, binding.measure.type) for name in ("start", "end")]
+    fields += [pa.field(name, binding.answers[name].bound.type) for name in operator.query.aggregates]
+    if operator.settings.mode == "update":
+        fields += [pa.field("op", pa.string()), pa.field("revision", pa.int64())]
+    return pa.schema(fields)
+
+
+def empty_result(query: Query, measure: Measure | None, mode: str) -> pa.Table:
+    """A result without rows, before any batch has told the types."""
+    names = [*query.key, "window", "start", "end", *query.aggregates]
+    names += ["op", "revision"] if mode == "update" else []
+    types = {"window": WINDOW_TYPE, "op": pa.string(), "revision": pa.int64()}
+    return pa.schema([pa.field(n, types.get(n, pa.null())) for n in names]).empty_table()
+
+
+class Ledger:
+    """How often each emitted window was revised, for windows that were revised at all."""
+
+    def __init__(self) -> None:
+        self._revisions: dict[tuple[str, Tick, Tick], np.ndarray] = {}
+
+    def raise_for(self, window: tuple[str, Tick, Tick], keys: np.ndarray, stride: int) -> np.ndarray:
+        """Count one more revision of `window` for `keys`; the new numbers."""
+        row = self._revisions.setdefault(window, np.zeros(stride, np.int32))
+        row[keys] += 1
+        return row[keys]
+
+    def forget(self, horizon: Tick) -> None:
+        """Drop the windows that are final."""
+        self._revisions = {w: row for w, row in self._revisions.items() if w[2] > horizon}
+
+    def repack(self, stride: int, keys: np.ndarray | slice) -> None:
+        for window, old in self._revisions.items():
+            row = np.zeros(stride, np.int32)
+            kept = old[keys]
+            row[: len(kept)] = kept
+            self._revisions[window] = row
+
+    def save(self) -> list[tuple[str, Tick, Tick, np.ndarray]]:
+        return [(*window, row) for window, row in self._revisions.items()]
+
+    def load(self, entries: list[tuple[str, Tick, Tick, np.ndarray]]) -> None:
+        self._revisions = {(name, start, end): row for name, start, end, row in entries}
+
+
+class Emission:
+    """The rows of one `advance`."""
+
+    def __init__(self, operator: Operator) -> None:
+        self._operator = operator
+        self._batches: list[pa.RecordBatch] = []
+        self._revised: list[tuple[tuple[str, Tick, Tick], np.ndarray]] = []
+
+    def table(self) -> pa.Table:
+        return pa.Table.from_batches(self._batches, result_schema(self._operator))
+
+    def emit(self, due: Due) -> None:
+        """Rows for windows that are given out for the first time."""
+        for block in self._blocks(due):
+            count = self._merged_presence(block)
+            rows = np.flatnonzero(count) if not count.all() else None
+            picked = self._rows(block, rows)
+            extra = self._changes(len(picked[0]), "insert")
+            self._append(block, rows, picked, extra)
+
+    def revise(self, due: Due) -> None:
+        """Rows for windows that late events have changed since they were given out."""
+        operator = self._operator
+        for block in self._blocks(due):
+            fresh = operator.fresh.merge(block, operator.slices.slots, operator.keys.count)[1]
+            rows = np.flatnonzero(fresh)
+            if not len(rows):
+                continue
+            known = self._merged_presence(block)[rows] > fresh[rows]
+            picked = self._rows(block, rows)
+            revision = np.zeros(len(rows), np.int64)
+            self._number_revisions(block, picked, known, revision)
+            ops = pa.array(np.where(known, "update", "insert"), pa.string())
+            self._append(block, rows, picked, [ops, pa.array(revision)])
+
+    def _number_revisions(self, block: Due, picked: Any, known: np.ndarray, revision: np.ndarray) -> None:
+        operator = self._operator
+        window, key = picked
+        for w in np.unique(window[known]).tolist():
+            name = operator.windows.names[block.spec[w]]
+            which = known & (window == w)
+            identity = (name, block.start[w].item(), block.end[w].item())
+            revision[which] = operator.ledger.raise_for(identity, key[which], operator.stride)
+
+    def _blocks(self, due: Due) -> list[Due]:
+        if not len(due):
+            return []
+        size = max(1, BLOCK_CELLS // max(1, self._operator.keys.count))
+        return [due.where(slice(i, i + size)) for i in range(0, len(due), size)]
+
+    def _merged_presence(self, block: Due) -> np.ndarray:
+        operator = self._operator
+        return operator.presence.merge(block, operator.slices.slots, operator.keys.count)[1]
+
+    def _rows(self, block: Due, rows: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """The window and the key of each output row; None stands for all windows x keys."""
+        keys = self._operator.keys.count
+        if rows is not None:
+            return rows // keys, rows % keys
+        window = np.arange(len(block))
+        if keys == 1:
+            return window, np.zeros(len(block), np.int64)
+        return np.repeat(window, keys), np.tile(np.arange(keys), len(block))
+
+    def _changes(self, count: int, op: str) -> list[pa.Array]:
+        if self._operator.settings.mode == "append":
+            return []
+        return [pa.repeat(pa.scalar(op, pa.string()), count), pa.array(np.zeros(count, np.int64))]
+
+    def _append(self, block: Due, rows: np.ndarray | None, picked: Any, extra: list[pa.Array]) -> None:
+        operator = self._operator
+        window, key = picked
+        if rows is None and operator.keys.count == 1:
+            window = slice(None)
+        measure = operator.binding.measure  # type: ignore[union-attr]
+        columns = [column.take(pa.array(key)) for column in operator.keys.columns]
+        names = pa.array(operator.windows.names, pa.string())
+        columns.append(pa.DictionaryArray.from_arrays(pa.array(block.spec[window].astype(np.int32)), names))
+        columns += [measure.array(block.start[window]), measure.array(block.end[window])]
+        columns += self._aggregates(block, rows, picked)
+        schema = result_schema(operator)
+        self._batches.append(pa.RecordBatch.from_arrays([*columns, *extra], schema=schema))
+
+    def _aggregates(self, block: Due, rows: np.ndarray | None, picked: Any) -> list[pa.Array]:
+        operator = self._operator
+        binding = operator.binding
+        assert binding is not None
+        merged: dict[Any, tuple[list[np.ndarray], np.ndarray]] = {}
+        columns = []
+        for name in operator.query.aggregates:
+            answer = binding.answers[name]
+            store = binding.stores[answer.key]
+            decoders = binding.decoders(answer)
+            if isinstance(store, Numbers):
+                if answer.key not in merged:
+                    merged[answer.key] = self._merged(store, block, rows)
+                fields, n = merged[answer.key]
+                column = self._lower(name, answer.bound, fields, n, block, picked, decoders)
+            else:
+                assert isinstance(store, (Multisets, Log))
+                column = store.answer(answer.bound, block, operator.slices.slots, picked, decoders)
+            columns.append(self._nulled(name, column, block.start[picked[0]]))
+        return columns
+
+    def _merged(
+        self, store: Numbers, block: Due, rows: np.ndarray | None
+    ) -> tuple[list[np.ndarray], np.ndarray]:
+        operator = self._operator
+        fields, n = store.merge(block, operator.slices.slots, operator.keys.count)
+        if rows is None:
+            return fields, n
+        return [f[rows] for f in fields], n[rows]
+
+    def _nulled(self, name: str, column: pa.Array, starts: np.ndarray) -> pa.Array:
+        """Null where the aggregate was added too late to be complete."""
+        floor = self._operator.complete_from.get("aggregate " + name)
+        if floor is None or not (starts < floor).any():
+            return column
+        return pc.if_else(pa.array(starts >= floor), column, pa.scalar(None, column.type))
+
+    def _lower(
+        self, name: str, bound: Any, fields: Any, n: Any, block: Due, picked: Any, decoders: Any
+    ) -> pa.Array:
+        spec = bound.partial
+        assert isinstance(spec, (Scalars, Sketch))
+        if bound.lower is None:
+            return bound.build(fields, n, decoders)
+        try:
+            values, defined = lower_values(bound, fields, n)
+        except Exception as problem:  # a user's function may raise anything
+            if not (isinstance(spec, Scalars) and spec.own):
+                raise
+            function = getattr(bound.lower, "__name__", "lower")
+            raise UserFunctionError(
+                f"lower function {function!r} of {spec.name!r} raised {type(problem).__name__}: {problem}"
+            ) from problem
+        overflow = bound.check(values, defined) if bound.check else None
+        if overflow is not None:
+            row, value = overflow
+            raise DataError(name, row, value, f"the sum of {self._where(block, picked, row)} overflows int64")
+        return bound.build(values, defined, decoders)
+
+    def _where(self, block: Due, picked: Any, row: int) -> str:
+        operator = self._operator
+        w, k = int(picked[0][row]), int(picked[1][row])
+        measure = operator.binding.measure  # type: ignore[union-attr]
+        key = {f.name: c[k].as_py() for f, c in zip(operator.keys.schema, operator.keys.columns, strict=True)}
+        span = f"[{measure.scalar(block.start[w])}, {measure.scalar(block.end[w])})"
+        return f"window {operator.windows.names[block.spec[w]]!r} {span}" + (f" of key {key}" if key else "")

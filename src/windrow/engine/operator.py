@@ -1,0 +1,720 @@
+"""The running operator: batches in, watermarks in, windows out.
+
+    process(batch)       bad rows -> late rows -> keys -> cut -> fold            (nothing is emitted)
+    advance(watermark)   windows due -> merge slices -> lower -> table, then let go of dead slices
+
+Two instants follow the watermark w: windows that end at or before the *horizon* `w - lateness` are
+final; windows that end at or before the *emission point* are given out (the horizon itself in append
+mode, w in update mode). An error in either call leaves the operator as it was.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.aggregates.base import Aggregate, Scalars
+from windrow.aggregates.count import COUNT
+from windrow.durations import Duration, DurationLike, parse_duration
+from windrow.engine.binding import Binding
+from windrow.engine.columns import batches, oversized, ticks_of
+from windrow.engine.cutting import Cells, Runs, cut, scan_times
+from windrow.engine.edges import edges_around, edges_between, estimate, neighbours
+from windrow.engine.emission import Emission, Ledger, empty_result
+from windrow.engine.keys import Keys
+from windrow.engine.partials import Log, Numbers, Store
+from windrow.engine.partials.user import blame
+from windrow.engine.slices import Slices
+from windrow.engine.windows import Due, due_windows
+from windrow.errors import DataError, LimitError, QueryError, UserFunctionError
+from windrow.measure import Measure, PointLike, Tick
+from windrow.planner.window_set import FEW, UNMERGED, WindowSet
+from windrow.query import Query, refuse_name_clashes
+from windrow.windows.base import Window
+
+MODES = ("append", "update")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How an operator runs; see `Query.operator`."""
+
+    mode: str
+    lateness: Duration
+    on_bad: str
+    max_slices: int
+    max_ahead: Duration | None
+
+    @classmethod
+    def of(
+        cls, mode: str, lateness: DurationLike, on_bad: str, max_slices: int, max_ahead: DurationLike | None
+    ) -> Settings:
+        if mode not in MODES:
+            raise QueryError(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
+        if on_bad not in ("raise", "divert"):
+            raise QueryError(f"on_bad must be raise or divert, not {on_bad!r}")
+        late = parse_duration(lateness, what="lateness")
+        if late.magnitude < 0:
+            raise QueryError(f"lateness must not be negative, not {lateness!r}")
+        ahead = None if max_ahead is None else parse_duration(max_ahead, what="max_ahead")
+        if ahead is not None and ahead.magnitude <= 0:
+            raise QueryError(f"max_ahead must be longer than zero, not {max_ahead!r}")
+        if max_slices < 1:
+            raise QueryError(f"max_slices must be at least 1, not {max_slices!r}")
+        return cls(mode, late, on_bad, max_slices, ahead)
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """Counters since the operator was made, and sizes now. `live_slices` counts slices, not keys."""
+
+    events: int
+    late: int
+    bad: int
+    live_slices: int
+    keys: int
+    bytes: int
+    partial_bytes: int
+    watermark: Any
+
+
+@dataclass
+class Counters:
+    """What an operator has seen since it was made."""
+
+    events: int = 0
+    late: int = 0
+    bad: int = 0
+
+
+class Operator:
+    """A query at work on a stream. Made by `Query.operator` and `Query.restore`."""
+
+    def __init__(self, query: Query, settings: Settings) -> None:
+        self.query = query
+        self.settings = settings
+        self.counters = Counters()
+        self.binding: Binding | None = None
+        self._late: list[pa.RecordBatch] = []
+        self._bad: list[pa.Table] = []
+        self.early_watermark: PointLike | None = None
+
+    # -- data in ---------------------------------------------------------------------------------
+
+    def process(self, events: Any) -> None:
+        """Take in events: anything that speaks Arrow, or an iterator of such batches."""
+        if isinstance(events, pa.Table):
+            events = events.combine_chunks()
+        for batch in batches(events):
+            self._process(batch)
+
+    def _process(self, batch: pa.RecordBatch) -> None:
+        self.prepare(batch.schema)
+        assert self.binding is not None
+        times, missing = ticks_of(batch.column(self.query.time), self.binding.measure)
+        if not len(times):
+            return
+        scan = scan_times(times)
+        if missing is not None or not self._is_clean(batch, *scan):
+            batch, times = self._without_bad(batch, times, missing)
+            scan = scan_times(times) if len(times) else scan
+        if len(times) and scan[0] < self.threshold:
+            batch, times = self._without_late(batch, times)
+            scan = scan_times(times) if len(times) else scan
+        if len(times):
+            self._take(batch, times, *scan)
+
+    def prepare(self, schema: pa.Schema) -> None:
+        """Fit the query to the types of a table, or check that these are the types it was fitted to."""
+        if self.binding is not None:
+            self.binding.require_same(schema)
+            return
+        self.bind(Binding(self.query, schema))
+
+    def bind(self, binding: Binding) -> None:
+        """Begin with empty state for these types."""
+        measure = binding.measure
+        self.windows = WindowSet.of(self.query.windows, measure)
+        self.lateness = measure.ticks(self.settings.lateness, what="lateness")
+        ahead = self.settings.max_ahead
+        self.max_ahead = None if ahead is None else measure.ticks(ahead, what="max_ahead")
+        self.keys = Keys(binding.key_schema)
+        self.stride = max(1, self.keys.count)
+        self.slices = Slices(measure.dtype)
+        self.presence = binding.presence
+        self.fresh = Numbers(COUNT, 0, measure.dtype)
+        self.ledger = Ledger()
+        self.complete_from: dict[str, Tick] = {}
+        self.backlog: set[str] = set()
+        self.watermark: Tick | None = None
+        self.highest_time: Tick | None = None
+        self.keys_after_collection = 0
+        self.fresh_seen = False
+        self._set_reach(measure)
+        self.threshold: Tick = self.lowest
+        self.binding = binding
+        if self.early_watermark is not None:
+            self.advance_to(measure.point(self.early_watermark, what="watermark"))
+
+    def _set_reach(self, measure: Measure) -> None:
+        """The times whose windows, and the ends of which plus lateness, can be expressed."""
+        low, high = self.windows.reach
+        self.lowest, self.highest = low + self.lateness, high - self.lateness
+        if not self.lowest < self.highest:
+            raise QueryError(
+                f"the ends of windows plus a lateness of {self.settings.lateness} overflow {measure.describe()}"
+            )
+
+    # -- rows that are set aside -----------------------------------------------------------------
+
+    def _without_bad(
+        self, batch: pa.RecordBatch, times: np.ndarray, missing: np.ndarray | None
+    ) -> tuple[pa.RecordBatch, np.ndarray]:
+        """The batch without its bad rows; an error for the first one unless they are diverted."""
+        culprits = self._oversized(batch)
+        bad = np.zeros(len(times), np.int64)
+        bad[(times < self.lowest) | (times > self.highest)] = 2
+        if missing is not None:
+            bad[missing] = 1
+        if self.max_ahead is not None and self.watermark is not None:
+            bad[(bad == 0) & (times > self.watermark + self.max_ahead)] = 3
+        if self.query.ordered:
+            bad[(bad == 0) & (times < self._running_highest(times, bad))] = 4
+        for code, (_, wrong) in culprits.items():
+            bad[wrong & (bad == 0)] = code
+        if not bad.any():
+            return batch, times
+        rows = np.flatnonzero(bad)
+        problems = self._problems(culprits)
+        if self.settings.on_bad == "raise":
+            row = int(rows[0])
+            column, problem = problems[int(bad[row])]
+            raise DataError(column, row, batch.column(column)[row].as_py(), problem)
+        reasons = [f"column {problems[b][0]!r}: {problems[b][1]}" for b in bad[rows].tolist()]
+        table = pa.Table.from_batches([batch.take(pa.array(rows))])
+        self._bad.append(table.append_column("bad_reason", pa.array(reasons, pa.string())))
+        self.counters.bad += len(rows)
+        good = bad == 0
+        return batch.filter(pa.array(good)), times[good]
+
+    def _oversized(self, batch: pa.RecordBatch) -> dict[int, tuple[str, np.ndarray]]:
+        """Columns with values that do not fit in 64 bits: a problem number, the column, a mask."""
+        assert self.binding is not None
+        found = {}
+        for position, name in enumerate(self.binding.coders):
+            wrong = oversized(batch.column(name))
+            if wrong is not None:
+                found[5 + position] = (name, wrong)
+        return found
+
+    def _is_clean(self, batch: pa.RecordBatch, low: Tick, high: Tick, ordered: bool) -> bool:
+        """Whether no row can be bad: the common case, told from the extremes."""
+        ahead = self.max_ahead is not None and self.watermark is not None
+        if ahead and high > self.watermark + self.max_ahead:  # type: ignore[operator]
+            return False
+        if self.query.ordered and (
+            not ordered or (self.highest_time is not None and low < self.highest_time)
+        ):
+            return False
+        return bool(low >= self.lowest and high <= self.highest) and not self._oversized(batch)
+
+    def _running_highest(self, times: np.ndarray, bad: np.ndarray) -> np.ndarray:
+        floor = self.lowest if self.highest_time is None else self.highest_time
+        return np.maximum.accumulate(np.where(bad > 0, floor, np.maximum(times, floor)))
+
+    def _problems(self, culprits: dict[int, tuple[str, np.ndarray]]) -> dict[int, tuple[str, str]]:
+        time = self.query.time
+        found = {
+            1: (time, "an event needs a time, and this one has none"),
+            2: (time, "the edges of its windows would overflow the column's type, or leave the calendar"),
+            3: (time, f"is more than {self.settings.max_ahead} ahead of the watermark"),
+            4: (time, "comes after a later event, and the query promises ordered=True"),
+        }
+        return found | {k: (name, "does not fit in 64 bits") for k, (name, _) in culprits.items()}
+
+    def _without_late(self, batch: pa.RecordBatch, times: np.ndarray) -> tuple[pa.RecordBatch, np.ndarray]:
+        """The batch without the events all of whose windows are final; those go to `late()`."""
+        early = times < self.threshold
+        late = early
+        if self.windows.may_leave_gaps:
+            late = early.copy()
+            late[early] = self.windows.covers(times[early])
+        self.counters.late += int(late.sum())
+        self.counters.events += int(early.sum()) - int(late.sum())
+        if late.any():
+            self._late.append(batch.filter(pa.array(late)))
+        keep = ~early
+        return batch.filter(pa.array(keep)), times[keep]
+
+    # -- events into slices ----------------------------------------------------------------------
+
+    def _take(self, batch: pa.RecordBatch, times: np.ndarray, low: Tick, high: Tick, ordered: bool) -> None:
+        edges = self.slices.reconcile(self._edges(times, low, high))
+        found = cut(times, edges, ordered=ordered)
+        starts, ends = edges[found.slices], edges[found.slices + 1]
+        inside = self.windows.covers(starts) if self.windows.may_leave_gaps else None
+        if inside is not None:
+            # The first edge may be a sentinel far below; a slice before every window has no cover.
+            starts, ends = starts[inside], ends[inside]
+        numbers = self.keys.numbers(batch)
+        self._make_room(self.slices.missing(starts))
+        slots, fresh = self.slices.resolve(starts, ends)
+        for store in self.stores():
+            store.reset(fresh)
+        base = slots * self.stride
+        if inside is not None:
+            base = np.full(len(inside), -1)
+            base[inside] = slots * self.stride
+        segments = found.place(base, numbers, len(times))
+        self._fold(batch, times, segments)
+        if numbers is None:
+            inside = base >= 0
+            self.presence.n[base[inside]] += found.sizes[inside]
+        else:
+            self.presence.fold(segments, [], ())
+        self._note_fresh(times, segments)
+        self.counters.events += len(times)
+        self.highest_time = high if self.highest_time is None else max(self.highest_time, high)
+
+    def _edges(self, times: np.ndarray, low: Tick, high: Tick) -> np.ndarray:
+        if estimate(self.windows, low, high) > 8 * len(times) + 1_000_000:
+            return edges_around(self.windows, times)
+        return edges_between(self.windows, low, high)
+
+    def stores(self) -> list[Store]:
+        """Everything that lies in the arena."""
+        assert self.binding is not None
+        late = [self.fresh] if self.settings.mode == "update" else []
+        return [*late, *self.binding.stores.values()]
+
+    def _make_room(self, need: int) -> None:
+        """Room for `need` more slices and for all keys that are known."""
+        stride = self.stride
+        if self.keys.count > stride or self.presence.stride == 0:
+            stride = max(self.keys.count, min(2 * stride, 1 << 30) if self.presence.stride else 1)
+        cells = (len(self.slices) + need) * self.keys.count
+        if cells > self.settings.max_slices:
+            raise LimitError(
+                f"{len(self.slices) + need:,} slices of {self.keys.count:,} keys are {cells:,} live slices, "
+                f"more than the limit of max_slices={self.settings.max_slices:,}; nothing of this batch was taken"
+            )
+        capacity = self.slices.room(need)
+        if stride != self.stride or capacity != self.slices.capacity or self.presence.stride == 0:
+            self.resize(capacity, stride, slice(0, self.keys.count))
+
+    def resize(self, capacity: int, stride: int, keys: np.ndarray | slice) -> None:
+        """Move all stores to an arena of `capacity` slots of `stride` keys."""
+        for store in self.stores():
+            store.repack(self.slices.slots, capacity, stride, keys)
+        self.slices.repack(capacity)
+        self.ledger.repack(stride, keys)
+        self.stride = stride
+
+    def _fold(self, batch: pa.RecordBatch, times: np.ndarray, segments: Runs | Cells) -> None:
+        assert self.binding is not None
+        needs_arrival = any(isinstance(s, Log) or (isinstance(s, Numbers) and s.timed) for s in self.stores())
+        arrival = self.counters.events + np.arange(len(times)) if needs_arrival else times[:0]
+        codes, present = self._encode(batch)
+        undo: list[tuple[Numbers, list[np.ndarray], np.ndarray]] = []
+        ordered = sorted(self.binding.stores.items(), key=lambda item: not _is_own(item[0][0]))
+        for (partial, columns), store in ordered:
+            if store is self.presence:
+                continue
+            rows = _common_rows([present[c] for c in columns if present[c] is not None])
+            part = segments if rows is None else segments.only(rows)
+            inputs = [codes[c] if rows is None else codes[c][rows] for c in columns if c in codes]
+            stamps = (times, arrival) if rows is None or not needs_arrival else (times[rows], arrival[rows])
+            if not _is_own(partial) or isinstance(store, Log):
+                store.fold(part, inputs, stamps)
+                continue
+            assert isinstance(store, Numbers)
+            undo.append((store, [f.copy() for f in store.fields], store.n.copy()))
+            try:
+                store.fold(part, inputs, stamps)
+            except Exception as problem:  # a user's function may raise anything
+                for changed, fields, n in undo:
+                    changed.fields, changed.n = fields, n
+                if isinstance(problem, UserFunctionError):
+                    raise
+                raise blame(partial, inputs, rows, problem) from problem
+
+    def _encode(self, batch: pa.RecordBatch) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray | None]]:
+        """Codes of each column that is read, and the rows that are not null (None: all)."""
+        assert self.binding is not None
+        codes: dict[str, np.ndarray] = {}
+        present: dict[str, np.ndarray | None] = {}
+        for name, coder in self.binding.coders.items():
+            codes[name], present[name], moved = coder.encode(batch.column(name))
+            if moved is not None:
+                self._recode(name, moved)
+        for answer in self.binding.answers.values():
+            for name in answer.columns:
+                if name not in present:
+                    array = batch.column(name)
+                    valid = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
+                    present[name] = None if valid is None else np.flatnonzero(valid)
+        return codes, present
+
+    def _recode(self, column: str, moved: np.ndarray) -> None:
+        assert self.binding is not None
+        for (_, columns), store in self.binding.stores.items():
+            for position, name in enumerate(columns):
+                if name == column:
+                    store.recode(position, moved)
+
+    def _note_fresh(self, times: np.ndarray, segments: Runs | Cells) -> None:
+        """Count the events that may revise a window already emitted (update mode)."""
+        if self.settings.mode != "update" or self.watermark is None:
+            return
+        rows = np.flatnonzero(times < self.watermark)
+        if len(rows):
+            self.fresh.fold(segments.only(rows), [], ())
+            self.fresh_seen = True
+
+    # -- watermarks and results ------------------------------------------------------------------
+
+    def advance(self, watermark: PointLike) -> pa.Table:
+        """Say that no event before `watermark` is expected any more; the windows that this completes."""
+        if self.binding is None:
+            if self.early_watermark is not None and watermark < self.early_watermark:  # type: ignore[operator]
+                raise QueryError(f"the watermark went back from {self.early_watermark} to {watermark}")
+            self.early_watermark = watermark
+            return empty_result(self.query, None, self.settings.mode)
+        return self.advance_to(self.binding.measure.point(watermark, what="watermark"))
+
+    def finish(self) -> pa.Table:
+        """Say that no event is expected any more; everything that is left."""
+        if self.binding is None:
+            return empty_result(self.query, None, self.settings.mode)
+        return self.advance_to(self.binding.measure.highest)
+
+    def advance_to(self, watermark: Tick) -> pa.Table:
+        """As `advance`, with the watermark in ticks."""
+        assert self.binding is not None
+        measure = self.binding.measure
+        if self.watermark is not None and watermark < self.watermark:
+            raise QueryError(
+                f"the watermark went back from {measure.scalar(self.watermark)} to {measure.scalar(watermark)}"
+            )
+        bottom = self._clamp(self.lowest - 1)
+        old_point = bottom if self.watermark is None else self._emission_point(self.watermark)
+        emission = Emission(self)
+        if self.fresh_seen and self.watermark is not None:
+            emission.revise(self._only(self._due(self._horizon(self.watermark), old_point), backlog=False))
+        if self.backlog:
+            emission.emit(self._only(self._due(bottom, old_point), backlog=True))
+        emission.emit(self._due(old_point, self._emission_point(watermark)))
+        table = emission.table()
+        self.watermark = watermark
+        self.backlog.clear()
+        self._let_go()
+        return table
+
+    def _clamp(self, tick: Tick) -> Tick:
+        """A tick that is before, at or after the same windows, and near enough for safe arithmetic."""
+        return min(max(tick, self.lowest - 1), self.highest + self.windows.longest)
+
+    def _horizon(self, watermark: Tick) -> Tick:
+        """Windows that end at or before this are final."""
+        return self._clamp(watermark - self.lateness)
+
+    def _emission_point(self, watermark: Tick) -> Tick:
+        """Windows that end at or before this have been given out."""
+        return self._horizon(watermark) if self.settings.mode == "append" else self._clamp(watermark)
+
+    def _due(self, after: Tick, until: Tick) -> Due:
+        due = due_windows(self.windows, self.slices, after, until)
+        if self.complete_from and len(due):
+            names = self.windows.names
+            floor = np.array(
+                [self.complete_from.get("window " + n, self.lowest - self.windows.longest) for n in names]
+            )
+            keep = due.start >= floor[due.spec]
+            if not keep.all():
+                due = due.where(keep)
+        return due
+
+    def _only(self, due: Due, *, backlog: bool) -> Due:
+        """Of windows that ended before, those that were just added, or all others."""
+        if not self.backlog:
+            return due
+        added = np.array([name in self.backlog for name in self.windows.names])
+        return due.where(added[due.spec] == backlog)
+
+    # -- letting go ------------------------------------------------------------------------------
+
+    def _let_go(self) -> None:
+        """Drop what no window needs any more: slices, events, keys, strings, memory."""
+        assert self.binding is not None and self.watermark is not None
+        horizon = self._horizon(self.watermark)
+        self.threshold = self.windows.first_open_start(horizon)
+        evicted = self.slices.evict_before(self.threshold)
+        if self.fresh_seen:
+            self.fresh.n[:] = 0
+            self.fresh_seen = False
+        self.ledger.forget(horizon)
+        for store in self.binding.stores.values():
+            if isinstance(store, Log):
+                store.evict_before(self.threshold)
+        self._coalesce(horizon)
+        if evicted:
+            self._collect_keys()
+            self._collect_strings()
+            if self.slices.capacity > 4 * len(self.slices) + 64:
+                self.resize(2 * len(self.slices) + 8, self.stride, slice(0, self.keys.count))
+
+    def _coalesce(self, horizon: Tick) -> None:
+        """Join slices between which no live window begins (they were cut for windows now final)."""
+        finished = int(np.searchsorted(self.slices.ends, horizon, side="right"))
+        if finished <= UNMERGED * self.windows.windows_per_event + FEW:
+            return
+        joined = self.slices.coalesce(self._live_starts(horizon), horizon)
+        if joined is not None:
+            for store in self.stores():
+                store.absorb(*joined, self.keys.count)
+
+    def _live_starts(self, horizon: Tick) -> np.ndarray:
+        """The starts, up to `horizon`, of windows that end after it."""
+        found = [np.array([self.threshold], self.slices.starts.dtype)]
+        windows = self.windows
+        for every, offset, whole, rest in zip(
+            windows.every, windows.offset, windows.whole, windows.rest, strict=True
+        ):
+            last = int(np.floor_divide(horizon - offset, every)) + 1
+            first = int(np.floor_divide(horizon - offset - rest, every)) - int(whole) - 1
+            found.append(offset + np.arange(first, last + 1) * every)
+        for _, placement in windows.irregular:
+            found.append(placement.windows(horizon, horizon)[0])
+        return np.unique(np.concatenate(found))
+
+    def _collect_keys(self) -> None:
+        """Forget keys without a live slice, once most are such."""
+        count = self.keys.count
+        if not self.query.key or count <= FEW:
+            return
+        if len(self.slices) and count <= 2 * self.keys_after_collection:
+            return
+        cells = self.presence.n.reshape(-1, self.stride)[self.slices.slots, :count]
+        live = np.flatnonzero(cells.any(axis=0))
+        self.keys_after_collection = max(len(live), FEW)
+        if 2 * len(live) <= count:
+            kept = self.keys.kept(live)
+            self.resize(2 * len(self.slices) + 8, max(1, len(live)), live)
+            self.keys = kept
+
+    def _collect_strings(self) -> None:
+        """Forget strings that no partial holds any more, once most are such."""
+        assert self.binding is not None
+        for name, coder in self.binding.coders.items():
+            if not coder.text or len(coder.dictionary) <= max(FEW, 2 * coder.kept):
+                continue
+            used = [
+                store.codes(position)
+                for (_, columns), store in self.binding.stores.items()
+                for position, column in enumerate(columns)
+                if column == name
+            ]
+            alive = np.unique(np.concatenate(used))
+            coder.kept = len(alive)
+            if 2 * len(alive) <= len(coder.dictionary):
+                self._recode(name, coder.prune(alive))
+
+    # -- side outputs and counters ---------------------------------------------------------------
+
+    def late(self) -> pa.Table:
+        """The events that came too late for all of their windows, since the last call."""
+        batches_, self._late = self._late, []
+        return pa.Table.from_batches(batches_, self.binding.schema if self.binding else pa.schema([]))
+
+    def bad(self) -> pa.Table:
+        """The rows that were diverted as bad, with `bad_reason`, since the last call."""
+        tables, self._bad = self._bad, []
+        if tables:
+            return pa.concat_tables(tables)
+        schema = self.binding.schema if self.binding else pa.schema([])
+        return schema.append(pa.field("bad_reason", pa.string())).empty_table()
+
+    def set_aside(self) -> dict[str, pa.Table]:
+        """Late and bad rows that were not fetched yet, without forgetting them."""
+        late, bad = self.late(), self.bad()
+        self.put_aside(late, bad)
+        return {"late": late, "bad": bad}
+
+    def put_aside(self, late: pa.Table, bad: pa.Table) -> None:
+        """Keep these rows until `late` and `bad` are called."""
+        self._late = late.to_batches()
+        self._bad = [bad] if bad.num_rows else []
+
+    def metrics(self) -> Metrics:
+        """Counters and sizes."""
+        seen = self.counters
+        if self.binding is None:
+            return Metrics(seen.events, seen.late, seen.bad, 0, 0, 0, 0, self.early_watermark)
+        stores = self.stores()
+        cells = len(self.slices) * self.keys.count
+        shown = None if self.watermark is None else self.binding.measure.scalar(self.watermark)
+        return Metrics(
+            events=seen.events,
+            late=seen.late,
+            bad=seen.bad,
+            live_slices=len(self.slices),
+            keys=self.keys.count if self.query.key else 0,
+            bytes=sum(s.nbytes for s in stores) + self.keys.nbytes + self.slices.nbytes,
+            partial_bytes=cells * sum(s.cell_bytes for s in self.binding.stores.values()),
+            watermark=shown,
+        )
+
+    def snapshot(self) -> bytes:
+        """The whole state as bytes; `Query.restore` of the same query goes on from here."""
+        from windrow.engine.snapshot import save
+
+        return save(self)
+
+    # -- queries that change while they run ------------------------------------------------------
+
+    def add_window(self, name: str, window: Window) -> Any:
+        """Answer one more window from now on, and from existing slices as far back as they go.
+
+        Returns the start of its first complete window; windows from there on are emitted, those that
+        have ended already with the next `advance`. None means that all of its windows are complete.
+        """
+        if name in self.query.windows:
+            raise QueryError(f"duplicate window name {name!r}")
+        if not isinstance(window, Window):
+            raise QueryError(f"window {name!r} is a {type(window).__name__}, not a window")
+        query = replace(self.query, windows=MappingProxyType({**self.query.windows, name: window}))
+        if self.binding is None:
+            self.query = query
+            return None
+        alone = WindowSet.of({name: window}, self.binding.measure)
+        floor = self.threshold if self.watermark is not None else None
+        self._change_windows(query)
+        if self.highest_time is not None and len(self.slices):
+            point = np.array([self.highest_time], self.binding.measure.dtype)
+            self.slices.shorten_last(neighbours(self.windows, point)[1][0], self.highest_time)
+        self.backlog.add(name)
+        start = self._first_complete(alone, floor)
+        if start is None:
+            return None
+        self.complete_from["window " + name] = start
+        return self.binding.measure.scalar(start)
+
+    def _first_complete(self, alone: WindowSet, floor: Tick | None) -> Tick | None:
+        """The first start of the window in `alone` from which on all of its edges lie between slices."""
+        broken = floor
+        if len(self.slices):
+            edges = edges_between(alone, self.slices.starts[0], self.slices.ends[-1])
+            inside = edges[self.slices.splits(edges)]
+            if len(inside):
+                after = inside[-1] + 1 if edges.dtype.kind == "i" else np.nextafter(inside[-1], np.inf)
+                broken = after if broken is None else max(broken, after)
+        if broken is None:
+            return None
+        return first_start(alone, broken)
+
+    def remove_window(self, name: str) -> None:
+        """Stop answering a window; slices that only it needed go as the watermark passes."""
+        self._require("window", name, self.query.windows)
+        rest = {n: w for n, w in self.query.windows.items() if n != name}
+        query = replace(self.query, windows=MappingProxyType(rest))
+        if self.binding is None:
+            self.query = query
+        else:
+            self._change_windows(query)
+            self.complete_from.pop("window " + name, None)
+            self.backlog.discard(name)
+
+    def _change_windows(self, query: Query) -> None:
+        assert self.binding is not None
+        old = self.query, self.windows
+        self.query = query
+        try:
+            self.windows = WindowSet.of(query.windows, self.binding.measure)
+            self._set_reach(self.binding.measure)
+        except QueryError:
+            self.query, self.windows = old
+            self._set_reach(self.binding.measure)
+            raise
+        if len(self.slices):
+            self.slices.mix(self.slices.ends[-1])
+        if self.watermark is not None:
+            self.threshold = max(self.threshold, self.windows.first_open_start(self._horizon(self.watermark)))
+
+    def add_aggregate(self, name: str, aggregate: Aggregate) -> Any:
+        """Compute one more aggregate from now on.
+
+        Returns the start of the first window for which it is complete; it is null in windows that
+        begin earlier. None means that it is complete everywhere: nothing was seen yet, or the partials
+        it needs were kept already.
+        """
+        if name in self.query.aggregates:
+            raise QueryError(f"duplicate aggregate name {name!r}")
+        if not isinstance(aggregate, Aggregate):
+            raise QueryError(f"aggregate {name!r} is a {type(aggregate).__name__}, not an aggregate")
+        together = {**self.query.aggregates, name: aggregate}
+        refuse_name_clashes(self.query.key, together)
+        query = replace(self.query, aggregates=MappingProxyType(together))
+        if self.binding is None:
+            self.query = query
+            return None
+        earlier = {a.key: n for n, a in self.binding.answers.items()}
+        fresh = self.binding.add(name, aggregate)
+        self.query = query
+        key = self.binding.answers[name].key
+        if not fresh:
+            start = self.complete_from.get("aggregate " + earlier[key])
+        else:
+            store = self.binding.stores[key]
+            store.repack(self.slices.slots[:0], self.slices.capacity, self.stride, slice(0, 0))
+            start = self.slices.ends[-1] if len(self.slices) else None
+        if start is None:
+            return None
+        self.complete_from["aggregate " + name] = start
+        return self.binding.measure.scalar(start)
+
+    def remove_aggregate(self, name: str) -> None:
+        """Stop computing an aggregate; its partials go unless another aggregate reads them."""
+        self._require("aggregate", name, self.query.aggregates)
+        rest = {n: a for n, a in self.query.aggregates.items() if n != name}
+        self.query = replace(self.query, aggregates=MappingProxyType(rest))
+        if self.binding is not None:
+            self.binding.remove(name)
+            self.complete_from.pop("aggregate " + name, None)
+
+    def _require(self, what: str, name: str, known: Any) -> None:
+        if name not in known:
+            raise QueryError(f"there is no {what} {name!r}; there are: {', '.join(known)}")
+        if len(known) == 1:
+            raise QueryError(f"{name!r} is the only {what} of the query and cannot be removed")
+
+
+def first_start(windows: WindowSet, point: Tick) -> Tick:
+    """The first start of a window at or after `point`."""
+    candidates = []
+    if len(windows.every):
+        k = np.floor_divide(point - windows.offset, windows.every).astype(np.int64) - 1
+        while np.any(windows.starts(k) < point):
+            k += windows.starts(k) < point
+        candidates.append(windows.starts(k).min())
+    for _, placement in windows.irregular:
+        starts, _ = placement.windows(point, point + 2 * placement.length)
+        candidates += starts[starts >= point][:1].tolist()
+    return min(candidates, default=windows.measure.highest)
+
+
+def _is_own(partial: Any) -> bool:
+    return isinstance(partial, Scalars) and partial.own
+
+
+def _common_rows(masks: list[Any]) -> np.ndarray | None:
+    """Rows that are in all of the given (sorted) lists; None if there are no lists."""
+    if not masks:
+        return None
+    rows = masks[0]
+    for other in masks[1:]:
+        rows = np.intersect1d(rows, other, assume_unique=True)
+    return rows

@@ -1,0 +1,42 @@
+"""What slices keep for an aggregate, in columns: one class per shape of partial.
+
+All of them answer to the same few calls. A *slot* holds one slice, a *cell* is one slot of one key:
+
+    repack(slots, capacity, stride, keys)    move to an arena of another size
+    reset(slots)                             these slots begin empty
+    fold(segments, inputs, time)             take in the events of a batch
+    absorb(into, taken, keys)                coalesce slots
+    recode(position, moved)                  the codes of a string column have changed
+    save(slots, keys), load(...)             for snapshots
+
+`Numbers` merges windows with `merge`; `Multisets` and `Log` make output columns with `answer`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from windrow.aggregates.base import Bound, Multiset, Scalars, Sequence
+from windrow.engine.partials.logs import Log
+from windrow.engine.partials.multisets import Multisets
+from windrow.engine.partials.scalars import Numbers
+from windrow.engine.partials.user import field_types
+
+Store: TypeAlias = "Numbers | Multisets | Log"
+
+
+def store_for(bound: Bound, tick: np.dtype[Any]) -> Store:
+    """An empty store for the partial of a bound aggregate."""
+    partial = bound.partial
+    if isinstance(partial, Multiset):
+        return Multisets(floating=bound.kinds[0] == "f")
+    if isinstance(partial, Sequence) or (isinstance(partial, Scalars) and partial.ordered):
+        return Log(bound.kinds, tick)
+    own = isinstance(partial, Scalars) and partial.own
+    types = field_types(partial, bound.kinds) if own and isinstance(partial, Scalars) else None
+    return Numbers(partial, len(bound.kinds), tick, types)
+
+
+__all__ = ["Log", "Multisets", "Numbers", "Store", "store_for"]

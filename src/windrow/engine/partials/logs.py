@@ -1,0 +1,182 @@
+"""The events themselves, in time order per key: for aggregates to which the order matters.
+
+    key      0  0  0  1  1  2
+    time     3  5  5  4  9  1        sorted by key, time, arrival
+    arrival  0  4  7  1  2  3
+
+A window of a key is then one range of rows, found by two binary searches. This is what Scotty keeps
+where Figure 4 says that tuples must be stored. Events that no live window needs are dropped.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numba import njit
+
+from windrow.aggregates.base import Bound, Scalars
+from windrow.engine.cutting import Cells, Runs
+from windrow.engine.partials.scalars import Numbers, lowered, require
+from windrow.engine.partials.user import field_types
+from windrow.engine.windows import Due
+from windrow.measure import Tick
+
+
+@njit(cache=True, nogil=True)
+def merge_order(key, time, arrival, sorted_count, order, out):  # type: ignore[no-untyped-def]
+    """Merge rows 0 .. sorted_count-1, in order, with the rows of `order`, into a permutation."""
+    i = 0
+    j = 0
+    for k in range(out.shape[0]):
+        if j == order.shape[0]:
+            out[k] = i
+            i += 1
+            continue
+        if i == sorted_count:
+            out[k] = order[j]
+            j += 1
+            continue
+        b = order[j]
+        if key[i] != key[b]:
+            first = key[i] < key[b]
+        elif time[i] != time[b]:
+            first = time[i] < time[b]
+        else:
+            first = arrival[i] < arrival[b]
+        if first:
+            out[k] = i
+            i += 1
+        else:
+            out[k] = b
+            j += 1
+
+
+@njit(cache=True, nogil=True)
+def find_ranges(row_key, row_start, row_end, bounds, time, low, high):  # type: ignore[no-untyped-def]
+    """The rows of each output row: key by its bounds, time by binary search."""
+    for i in range(row_key.shape[0]):
+        stop = bounds[row_key[i] + 1]
+        for side in range(2):
+            value = row_start[i] if side == 0 else row_end[i]
+            a = bounds[row_key[i]]
+            b = stop
+            while a < b:
+                middle = (a + b) // 2
+                if time[middle] < value:
+                    a = middle + 1
+                else:
+                    b = middle
+            if side == 0:
+                low[i] = a
+            else:
+                high[i] = a
+
+
+class Log:
+    """Events of some columns: key, time, arrival number and codes."""
+
+    def __init__(self, kinds: tuple[str, ...], tick: np.dtype[Any]) -> None:
+        self._kinds = kinds
+        self._tick = tick
+        self._columns: list[np.ndarray] = [
+            np.empty(0, d)
+            for d in (np.int64, tick, np.int64, *(np.int64 if k == "i" else np.float64 for k in kinds))
+        ]
+        self._waiting: list[list[np.ndarray]] = []
+        self._stride = 1
+
+    def repack(self, slots: np.ndarray, capacity: int, stride: int, keys: np.ndarray | slice) -> None:
+        """Slots mean nothing here; keys may be renumbered."""
+        self._stride = stride
+        if isinstance(keys, slice):
+            return
+        self._settle()
+        places = np.full(int(max(keys.max(initial=0), self._columns[0].max(initial=0))) + 1, -1)
+        places[keys] = np.arange(len(keys))
+        self._columns[0] = places[self._columns[0]]
+        self._keep(self._columns[0] >= 0)
+        # Numbers may now be in another order: sort again.
+        self._waiting = [self._columns]
+        self._columns = [c[:0] for c in self._columns]
+
+    def reset(self, slots: np.ndarray) -> None:
+        """Events are found by their time."""
+
+    def absorb(self, into: np.ndarray, taken: np.ndarray, keys: int) -> None:
+        """Coalesced slices change no event."""
+
+    def recode(self, position: int, moved: np.ndarray) -> None:
+        self._settle()
+        self._columns[3 + position] = moved[self._columns[3 + position]]
+
+    def codes(self, position: int) -> np.ndarray:
+        self._settle()
+        return np.unique(self._columns[3 + position])
+
+    def fold(self, segments: Runs | Cells, inputs: list[np.ndarray], time: tuple[np.ndarray, ...]) -> None:
+        times, arrival = time
+        rows, cell = segments.located()
+        self._waiting.append([cell % self._stride, times[rows], arrival[rows], *(x[rows] for x in inputs)])
+
+    def _settle(self) -> None:
+        if not self._waiting:
+            return
+        old = len(self._columns[0])
+        parts = [self._columns, *self._waiting]
+        self._waiting = []
+        columns = [np.concatenate([p[i] for p in parts]) for i in range(len(self._columns))]
+        key, time, arrival = columns[:3]
+        order = old + np.lexsort((arrival[old:], time[old:], key[old:]))
+        permutation = np.empty(len(key), np.int64)
+        merge_order(key, time, arrival, old, order, permutation)
+        self._columns = [c[permutation] for c in columns]
+
+    def _keep(self, mask: np.ndarray) -> None:
+        self._columns = [c[mask] for c in self._columns]
+
+    def evict_before(self, threshold: Tick) -> None:
+        """Forget events before `threshold`, once they are at least a third of all."""
+        self._settle()
+        old = self._columns[1] < threshold
+        if 3 * int(old.sum()) >= len(old):
+            self._keep(~old)
+
+    def answer(self, bound: Bound, due: Due, slots: np.ndarray, rows: Any, decoders: list[Any]) -> pa.Array:
+        self._settle()
+        window, key = rows
+        low, high = np.empty(len(window), np.int64), np.empty(len(window), np.int64)
+        bounds = np.searchsorted(self._columns[0], np.arange(self._stride + 1))
+        find_ranges(key, due.start[window], due.end[window], bounds, self._columns[1], low, high)
+        if isinstance(bound.partial, Scalars):
+            types = field_types(bound.partial, self._kinds)
+            numbers = Numbers(bound.partial, len(self._kinds), self._tick, types)
+            numbers.repack(slots[:0], max(len(window), 1), 1, slice(0, 0))
+            numbers.fold(Runs(low, high, np.arange(len(window))), self._columns[3:], ())
+            fields = [f[: len(window)] for f in numbers.fields]
+            return lowered(bound, fields, numbers.n[: len(window)], decoders)
+        codes = self._columns[3]
+        return bound.finish(low, high, lambda positions: decoders[0](codes[positions], None))
+
+    @property
+    def nbytes(self) -> int:
+        parts = [self._columns, *self._waiting]
+        return int(sum(c.nbytes for part in parts for c in part))
+
+    @property
+    def cell_bytes(self) -> int:
+        """A slice keeps nothing of its own; each event costs eight bytes per column."""
+        return 0
+
+    def save(self, slots: np.ndarray, keys: int) -> dict[str, np.ndarray]:
+        self._settle()
+        return {f"c{i}": column for i, column in enumerate(self._columns)}
+
+    def load(self, arrays: dict[str, np.ndarray], slots: np.ndarray, keys: int) -> None:
+        columns = [require(arrays, f"c{i}", old.dtype) for i, old in enumerate(self._columns)]
+        key, time, arrival = columns[:3]
+        if any(len(c) != len(key) for c in columns) or np.any((key < 0) | (key >= keys)):
+            raise ValueError("events do not fit the keys")
+        order = np.lexsort((arrival, time, key))
+        self._columns = [c[order] for c in columns]

@@ -1,0 +1,226 @@
+"""Partials of a few numbers: one array per field, one cell per slice slot and key.
+
+Windows are merged from slices in one of three ways, whichever costs least for the windows due:
+
+    lazy      combine the slices of each window one by one         sum of slices per window
+    prefix    running totals, then one `invert` per window         slices + windows (exact inverses only)
+    tree      joins of 2, 4, 8, .. slices, shared by all windows    slices + windows x log(slices)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.aggregates.base import Bound, Field, Scalars, Sketch
+from windrow.engine import templates
+from windrow.engine.compiler import kernel
+from windrow.engine.cutting import Cells, Runs
+from windrow.engine.windows import Due
+from windrow.errors import QueryError
+
+DTYPES: dict[str, Any] = {"i": np.int64, "f": np.float64, "u1": np.uint8}
+LAZY_IS_ENOUGH = 4
+
+
+def identity_of(field: Field, dtype: np.dtype[Any]) -> Any:
+    """A field's neutral value in its dtype; the int64 limits stand for infinity on a float measure."""
+    if field.dtype == "t" and dtype.kind == "f":
+        return np.inf if field.identity > 0 else -np.inf
+    return dtype.type(field.identity)
+
+
+class Numbers:
+    """The columns of a scalar or sketch partial, and the loops over them."""
+
+    def __init__(self, spec: Scalars | Sketch, columns: int, tick: np.dtype[Any], dtypes: Any = None) -> None:
+        self.spec = spec
+        self.columns = columns
+        self.dtypes = dtypes or [np.dtype(tick if f.dtype == "t" else DTYPES[f.dtype]) for f in spec.fields]
+        self.identities = [identity_of(f, d) for f, d in zip(spec.fields, self.dtypes, strict=True)]
+        self.fields = [self._empty(i, 0) for i in range(len(spec.fields))]
+        self.n = np.zeros(0, np.int64)
+        self.capacity = self.stride = 0
+
+    @property
+    def timed(self) -> bool:
+        return isinstance(self.spec, Scalars) and self.spec.timed
+
+    def _empty(self, i: int, cells: int) -> np.ndarray:
+        width = self.spec.fields[i].width
+        shape = (cells,) if width is None else (cells, width)
+        return np.full(shape, self.identities[i], self.dtypes[i])
+
+    def _loop(self, name: str) -> Any:
+        spec = self.spec
+        if isinstance(spec, Sketch):
+            source = templates.sketches(len(spec.fields))
+            return kernel(source, name, {"insert": spec.insert, "absorb": spec.absorb})
+        source = templates.scalars(
+            self.columns,
+            len(spec.fields),
+            spec.timed,
+            spec.fold is not None,
+            spec.bare,
+            spec.lift is not None,
+        )
+        needs = {"fold_runs": ("lift", "fold"), "fold_cells": ("lift",), "merge_prefix": ("invert",)}
+        used: dict[str, Callable[..., Any] | None] = {"combine": spec.combine}
+        used |= {role: getattr(spec, role) for role in needs.get(name, ())}
+        return kernel(source, name, used, user=spec.own)
+
+    def repack(self, slots: np.ndarray, capacity: int, stride: int, keys: np.ndarray | slice) -> None:
+        """Move to an arena of another size: slot `slots[i]` becomes slot i, with these keys only."""
+        for i, old in enumerate(self.fields):
+            self.fields[i] = self._moved(old, self._empty(i, capacity * stride), slots, stride, keys)
+        self.n = self._moved(self.n, np.zeros(capacity * stride, np.int64), slots, stride, keys)
+        self.capacity, self.stride = capacity, stride
+
+    def _moved(
+        self, old: np.ndarray, new: np.ndarray, slots: np.ndarray, stride: int, keys: np.ndarray | slice
+    ) -> np.ndarray:
+        if len(slots):
+            tail = old.shape[1:]
+            kept = old.reshape(self.capacity, self.stride, *tail)[slots][:, keys]
+            new.reshape(-1, stride, *tail)[: len(slots), : kept.shape[1]] = kept
+        return new
+
+    def reset(self, slots: np.ndarray) -> None:
+        """Empty these slots."""
+        for i, column in enumerate(self.fields):
+            column.reshape(self.capacity, self.stride, *column.shape[1:])[slots] = self.identities[i]
+        self.n.reshape(self.capacity, self.stride)[slots] = 0
+
+    def recode(self, position: int, moved: np.ndarray) -> None:
+        """Apply old-to-new codes of input column `position` to the fields that hold them."""
+        used = self.n > 0
+        for i, field in enumerate(self.spec.fields):
+            if field.code == position:
+                self.fields[i][used] = moved[self.fields[i][used]]
+
+    def codes(self, position: int) -> np.ndarray:
+        """The codes of input column `position` that are in use."""
+        used = self.n > 0
+        found = [self.fields[i][used] for i, f in enumerate(self.spec.fields) if f.code == position]
+        return np.unique(np.concatenate(found)) if found else np.empty(0, np.int64)
+
+    def fold(self, segments: Runs | Cells, inputs: list[np.ndarray], time: tuple[np.ndarray, ...]) -> None:
+        """Take in events: `inputs` are the codes of each column; `time` is times and arrival numbers."""
+        if not self.spec.fields:
+            self._count(segments)
+            return
+        extra = time if self.timed else ()
+        if isinstance(segments, Runs):
+            self._loop("fold_runs")(
+                segments.low, segments.high, segments.cell, *inputs, *extra, *self.fields, self.n
+            )
+        else:
+            self._loop("fold_cells")(segments.cell, *inputs, *extra, *self.fields, self.n)
+
+    def _count(self, segments: Runs | Cells) -> None:
+        if isinstance(segments, Runs):
+            self._loop("fold_runs")(segments.low, segments.high, segments.cell, self.n)
+        else:
+            self._loop("fold_cells")(segments.cell, self.n)
+
+    def absorb(self, into: np.ndarray, taken: np.ndarray, keys: int) -> None:
+        """Join slots `taken` onto slots `into`, in the order given."""
+        self._loop("absorb_slots")(into, taken, self.stride, keys, *self.fields, self.n)
+
+    def merge(self, due: Due, slots: np.ndarray, keys: int) -> tuple[list[np.ndarray], np.ndarray]:
+        """The partials of windows x keys, window by window."""
+        cells = len(due) * keys
+        out = [self._empty(i, cells) for i in range(len(self.fields))]
+        count = np.zeros(cells, np.int64)
+        how = self.method(due)
+        ranges: tuple[Any, ...] = (due.first, due.last)
+        work: list[np.ndarray] = []
+        if how != "merge_lazy":
+            low, high = int(due.first.min()), int(due.last.max())
+            ranges = (*ranges, low, high)
+            size = (high - low + 1) * keys if how == "merge_prefix" else 2 * (high - low + 1) * keys
+            work = [self._empty(i, size) for i in range(len(self.fields))] + [np.zeros(size, np.int64)]
+        self._loop(how)(*ranges, slots, self.stride, keys, *self.fields, self.n, *work, *out, count)
+        return out, count
+
+    def method(self, due: Due) -> str:
+        """The cheapest way to answer these windows, by the number of combines."""
+        if isinstance(self.spec, Sketch):
+            return "merge_lazy"
+        lazy = int((due.last - due.first).sum())
+        spread = int(due.last.max()) - int(due.first.min())
+        if lazy <= LAZY_IS_ENOUGH * len(due) or lazy <= 2 * spread:
+            return "merge_lazy"
+        if self.spec.invert is not None:
+            return "merge_prefix"
+        tree = spread + 2 * len(due) * max(1, (lazy // len(due)).bit_length() - 1)
+        return "merge_tree" if tree < lazy else "merge_lazy"
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.n.nbytes + sum(f.nbytes for f in self.fields))
+
+    @property
+    def cell_bytes(self) -> int:
+        """Bytes of one partial."""
+        fields = zip(self.dtypes, self.spec.fields, strict=True)
+        return 8 + sum(d.itemsize * (f.width or 1) for d, f in fields)
+
+    def save(self, slots: np.ndarray, keys: int) -> dict[str, np.ndarray]:
+        """The cells of these slots and of the first `keys` keys, flat."""
+        names = [f"f{i}" for i in range(len(self.fields))] + ["n"]
+        columns = [*self.fields, self.n]
+        return {
+            name: column.reshape(self.capacity, self.stride, *column.shape[1:])[slots, :keys].ravel()
+            for name, column in zip(names, columns, strict=True)
+        }
+
+    def load(self, arrays: dict[str, np.ndarray], slots: np.ndarray, keys: int) -> None:
+        """The opposite of `save`; a ValueError if the arrays are not what `save` gives."""
+        names = [f"f{i}" for i in range(len(self.fields))] + ["n"]
+        for name, column in zip(names, [*self.fields, self.n], strict=True):
+            target = column.reshape(self.capacity, self.stride, *column.shape[1:])
+            require(arrays, name, column.dtype)
+            target[slots, :keys] = arrays[name].reshape(len(slots), keys, *column.shape[1:])
+        if np.any(self.n < 0):
+            raise ValueError("a count is negative")
+
+
+def require(arrays: dict[str, np.ndarray], name: str, dtype: Any) -> np.ndarray:
+    """The array of this name and dtype; a ValueError if it is missing or of another type."""
+    if name not in arrays or arrays[name].dtype != dtype:
+        raise ValueError(f"array {name!r} is missing or not of type {dtype}")
+    return arrays[name]
+
+
+def lowered(bound: Bound, partial: list[np.ndarray], n: np.ndarray, decoders: list[Any]) -> pa.Array:
+    """Partials to the answer column; `find_overflow` and its like are applied by the caller."""
+    spec = bound.partial
+    assert isinstance(spec, (Scalars, Sketch))
+    if bound.lower is None:
+        assert bound.build is not None
+        return bound.build(partial, n, decoders)
+    values, defined = lower_values(bound, partial, n)
+    assert bound.build is not None
+    return bound.build(values, defined, decoders)
+
+
+def lower_values(
+    bound: Bound, partial: list[np.ndarray], n: np.ndarray
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """`lower` applied to each partial: its outputs, and where they are defined."""
+    spec = bound.partial
+    if not isinstance(spec, (Scalars, Sketch)):
+        raise QueryError(f"{spec.name} is not lowered number by number")
+    values = [np.empty(len(n), DTYPES[d]) for d in bound.outputs]
+    defined = np.empty(len(n), np.bool_)
+    user = isinstance(spec, Scalars) and spec.own
+    bare = isinstance(spec, Scalars) and spec.bare
+    source = templates.lowering(
+        len(spec.fields), len(values), user=user, bare=bare, sketch=isinstance(spec, Sketch)
+    )
+    kernel(source, "lower_all", {"lower": bound.lower}, user=user)(*partial, n, *values, defined)
+    return values, defined

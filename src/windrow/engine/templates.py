@@ -1,0 +1,236 @@
+"""The source of the loops over partials, written for a number of columns and fields.
+
+A partial with fields f0, f1, .. is one array per field; a *cell* is a position in them. `n` counts
+the values in each cell. For two columns and two fields, `fold_cells` reads
+
+    def fold_cells(cell, x0, x1, f0, f1, n):
+        for i in range(cell.shape[0]):
+            c = cell[i]
+            a0, a1 = combine((f0[c], f1[c]), lift(x0[i], x1[i]))
+            f0[c] = a0
+            f1[c] = a1
+            n[c] += 1
+
+`slot` maps a slice to its place in the arena; the cells of a slice are the `keys` first ones of the
+`stride` that begin at `slot * stride`. Windows are ranges `first[w] .. last[w]` of slices, in time
+order, and `combine` always gets the earlier partial first.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+
+def _list(letter: str, count: int, index: str = "") -> str:
+    return "".join(f"{letter}{i}{index}, " for i in range(count))
+
+
+def _tuple(letter: str, count: int, index: str = "", bare: bool = False) -> str:
+    return f"{letter}0{index}" if bare else f"({_list(letter, count, index)})"
+
+
+def _targets(letter: str, count: int, bare: bool) -> str:
+    return f"{letter}0" if bare else _list(letter, count)
+
+
+def _store(letter: str, count: int, index: str, indent: int, source: str = "a") -> str:
+    return "".join(f"{' ' * indent}{letter}{i}{index} = {source}{i}\n" for i in range(count))
+
+
+@cache
+def scalars(columns: int, fields: int, timed: bool, folded: bool, bare: bool, lifted: bool) -> str:
+    """fold_runs, fold_cells, merge_lazy, merge_prefix, merge_tree and absorb_slots for scalars."""
+    inputs = _list("x", columns) + ("t, s, " if timed else "")
+    event = _list("x", columns, "[i]") + ("t[i], s[i], " if timed else "")
+    f, o, p = (_list(letter, fields) for letter in "fop")
+    acc = _targets("a", fields, bare)
+
+    def combine(left: str, left_index: str, right: str, right_index: str) -> str:
+        one = _tuple(left, fields, left_index, bare)
+        two = _tuple(right, fields, right_index, bare)
+        return f"{acc} = combine({one}, {two})\n" if fields else "pass\n"
+
+    def load(letter: str, index: str, indent: int) -> str:
+        return "".join(f"{' ' * indent}a{i} = {letter}{i}{index}\n" for i in range(fields))
+
+    if not fields or not lifted:
+        run_body = event_body = "            pass\n"
+    else:
+        event_body = (
+            f"            {acc} = combine({_tuple('f', fields, '[c]', bare)}, lift({event}))\n"
+            + _store("f", fields, "[c]", 12)
+        )
+        if folded:
+            run_body = (
+                f"            {acc} = combine({_tuple('f', fields, '[c]', bare)}, fold({inputs}lo, hi))\n"
+                + _store("f", fields, "[c]", 12)
+            )
+        else:
+            run_body = (
+                load("f", "[c]", 12)
+                + "            for i in range(lo, hi):\n"
+                + f"                {acc} = combine({_tuple('a', fields, '', bare)}, lift({event}))\n"
+                + _store("f", fields, "[c]", 12)
+            )
+    return f"""
+def fold_runs(low, high, cell, {inputs}{f}n):
+    for r in range(low.shape[0]):
+        lo, hi, c = low[r], high[r], cell[r]
+        if lo < hi:
+{run_body}            n[c] += hi - lo
+
+
+def fold_cells(cell, {inputs}{f}n):
+    for i in range(cell.shape[0]):
+        c = cell[i]
+        if c >= 0:
+{event_body}            n[c] += 1
+
+
+def merge_lazy(first, last, slot, stride, keys, {f}n, {o}on):
+    for w in range(first.shape[0]):
+        for r in range(first[w], last[w]):
+            base = slot[r] * stride
+            for k in range(keys):
+                c = base + k
+                d = w * keys + k
+                {combine("o", "[d]", "f", "[c]")}{_store("o", fields, "[d]", 16)}                on[d] += n[c]
+
+
+def merge_prefix(first, last, low, high, slot, stride, keys, {f}n, {p}pn, {o}on):
+    for r in range(low, high):
+        base = slot[r] * stride
+        d = (r - low) * keys
+        for k in range(keys):
+            c = base + k
+            {combine("p", "[d + k]", "f", "[c]")}{_store("p", fields, "[d + keys + k]", 12)}            pn[d + keys + k] = pn[d + k] + n[c]
+    for w in range(first.shape[0]):
+        a = (first[w] - low) * keys
+        b = (last[w] - low) * keys
+        for k in range(keys):
+            d = w * keys + k
+            {combine("p", "[b + k]", "p", "[a + k]").replace("combine", "invert")}{_store("o", fields, "[d]", 12)}            on[d] = pn[b + k] - pn[a + k]
+
+
+def merge_tree(first, last, low, high, slot, stride, keys, {f}n, {p}pn, {o}on):
+    # Level 0 is the slices; node i of level l joins nodes 2i and 2i+1 of the level below.
+    offset = np.zeros(65, np.int64)
+    size = high - low
+    level = 0
+    offset[1] = size
+    for r in range(size):
+        base = slot[low + r] * stride
+        for k in range(keys):
+            c = base + k
+            d = r * keys + k
+{_copy("p", "[d]", "f", "[c]", fields, 12)}            pn[d] = n[c]
+    while size > 1:
+        for i in range(size // 2):
+            left = (offset[level] + 2 * i) * keys
+            d = (offset[level + 1] + i) * keys
+            for k in range(keys):
+                {combine("p", "[left + k]", "p", "[left + keys + k]")}{_store("p", fields, "[d + k]", 16)}                pn[d + k] = pn[left + k] + pn[left + keys + k]
+        size //= 2
+        level += 1
+        offset[level + 1] = offset[level] + size
+    nodes = np.empty(128, np.int64)
+    for w in range(first.shape[0]):
+        a = first[w] - low
+        b = last[w] - low
+        count = 0
+        right = 128
+        level = 0
+        while a < b:
+            if a & 1:
+                nodes[count] = offset[level] + a
+                count += 1
+                a += 1
+            if b & 1:
+                b -= 1
+                right -= 1
+                nodes[right] = offset[level] + b
+            a >>= 1
+            b >>= 1
+            level += 1
+        for j in range(right, 128):
+            nodes[count] = nodes[j]
+            count += 1
+        for j in range(count):
+            base = nodes[j] * keys
+            for k in range(keys):
+                d = w * keys + k
+                {combine("o", "[d]", "p", "[base + k]")}{_store("o", fields, "[d]", 16)}                on[d] += pn[base + k]
+
+
+def absorb_slots(into, taken, stride, keys, {f}n):
+    for r in range(into.shape[0]):
+        for k in range(keys):
+            d = into[r] * stride + k
+            c = taken[r] * stride + k
+            {combine("f", "[d]", "f", "[c]")}{_store("f", fields, "[d]", 12)}            n[d] += n[c]
+"""
+
+
+def _copy(target: str, index: str, source: str, source_index: str, fields: int, indent: int) -> str:
+    return "".join(f"{' ' * indent}{target}{i}{index} = {source}{i}{source_index}\n" for i in range(fields))
+
+
+@cache
+def sketches(fields: int) -> str:
+    """The same loops for sketches, whose cells are small arrays that are updated in place."""
+    f, o = (_list(letter, fields) for letter in "fo")
+    rows_f, rows_o, rows_d = (_list("f", fields, "[c]"), _list("o", fields, "[d]"), _list("f", fields, "[d]"))
+    return f"""
+def fold_runs(low, high, cell, x0, {f}n):
+    for r in range(low.shape[0]):
+        c = cell[r]
+        for i in range(low[r], high[r]):
+            insert({rows_f}x0[i])
+        n[c] += high[r] - low[r]
+
+
+def fold_cells(cell, x0, {f}n):
+    for i in range(cell.shape[0]):
+        c = cell[i]
+        if c >= 0:
+            insert({rows_f}x0[i])
+            n[c] += 1
+
+
+def merge_lazy(first, last, slot, stride, keys, {f}n, {o}on):
+    for w in range(first.shape[0]):
+        for r in range(first[w], last[w]):
+            base = slot[r] * stride
+            for k in range(keys):
+                c = base + k
+                d = w * keys + k
+                if n[c] > 0:
+                    absorb({rows_o}{rows_f})
+                    on[d] += n[c]
+
+
+def absorb_slots(into, taken, stride, keys, {f}n):
+    for r in range(into.shape[0]):
+        for k in range(keys):
+            d = into[r] * stride + k
+            c = taken[r] * stride + k
+            if n[c] > 0:
+                absorb({rows_d}{rows_f})
+                n[d] += n[c]
+"""
+
+
+@cache
+def lowering(fields: int, outputs: int, *, user: bool, bare: bool, sketch: bool) -> str:
+    """lower_all: partials to answers, `ok` false where the answer is null."""
+    o, v = _list("o", fields), _list("v", outputs)
+    if user:
+        body = f"        ok[i] = n[i] > 0\n        if n[i] > 0:\n            v0[i] = lower({_tuple('o', fields, '[i]', bare)})\n"
+    else:
+        partial = _list("o", fields, "[i]") if sketch else f"({_list('o', fields, '[i]')}), "
+        body = f"        {_list('a', outputs)}defined = lower({partial}n[i])\n"
+        body += _store("v", outputs, "[i]", 8) + "        ok[i] = defined\n"
+    return f"""
+def lower_all({o}n, {v}ok):
+    for i in range(n.shape[0]):
+{body}"""

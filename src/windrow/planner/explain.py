@@ -1,0 +1,152 @@
+"""The plan of a query as a person would want to read it."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from windrow.aggregates.base import Aggregate, Bound, Multiset, Scalars, Sequence, Sketch
+from windrow.aggregates.count import Count
+from windrow.durations import DurationLike, parse_duration
+from windrow.errors import QueryError
+from windrow.measure import Measure
+from windrow.planner.decisions import Characteristics, keep_tuples, removal, splits
+from windrow.planner.window_set import FEW, UNMERGED, WindowSet
+from windrow.query import Query
+
+
+def explain(query: Query, schema: pa.Schema | None, *, lateness: DurationLike) -> str:
+    """See `Query.explain`."""
+    lines = [
+        f"{_count(len(query.windows), 'window')}, {_count(len(query.aggregates), 'aggregate')}, one pass"
+    ]
+    lines[0] += f" over {query.time!r}" + (f", per {', '.join(query.key)}" if query.key else "")
+    windows = _placed(query, schema)
+    lines += _shared(query, windows) + _kept(query, schema)
+    lines += _sizes(query, schema, windows, lateness) + _decisions(query)
+    return "\n".join(lines)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _placed(query: Query, schema: pa.Schema | None) -> WindowSet | None:
+    """The windows in ticks: of the schema's time column, or of nanoseconds or plain numbers."""
+    if schema is not None:
+        return WindowSet.of(query.windows, Measure(query.time, schema.field(query.time).type))
+    for type_ in (pa.timestamp("ns", "UTC"), pa.int64(), pa.float64()):
+        try:
+            return WindowSet.of(query.windows, Measure(query.time, type_))
+        except QueryError:
+            continue
+    return None
+
+
+def _shared(query: Query, windows: WindowSet | None) -> list[str]:
+    lines = ["", "windows (context free: all share the same slices)"]
+    lines += [f"  {name:<12} {window}" for name, window in query.windows.items()]
+    if windows is not None:
+        fused = windows.unfused - len(windows.periods)
+        lines.append(
+            f"  edges from {_count(len(windows.periods), 'progression')}"
+            + (
+                f"; {_count(fused, 'progression')} fused away, all their edges are edges of others"
+                if fused
+                else ""
+            )
+            + (f"; {_count(len(windows.irregular), 'irregular window')}" if windows.irregular else "")
+        )
+        lines.append(
+            f"  an event is folded once, and counts in up to {windows.windows_per_event:,.0f} windows"
+        )
+    return lines
+
+
+def _kept(query: Query, schema: pa.Schema | None) -> list[str]:
+    lines = ["", "kept per slice and key"]
+    counts = [f"{n} = {a}" for n, a in query.aggregates.items() if isinstance(a, Count) and not a.columns]
+    purpose = "which windows exist" + (f", {', '.join(counts)}" if counts else "")
+    lines.append(f"  {'number of events':<26} 8 bytes    for {purpose}")
+    for (what, columns), (names, bytes_) in _partials(query, schema).items():
+        label = f"{what} of {', '.join(columns)}" if columns else what
+        lines.append(f"  {label:<26} {bytes_:<10} for {', '.join(names)}")
+    return lines
+
+
+def _partials(
+    query: Query, schema: pa.Schema | None
+) -> dict[tuple[str, tuple[str, ...]], tuple[list[str], str]]:
+    """Each different partial, the aggregates that read it, and its size."""
+    found: dict[tuple[str, tuple[str, ...]], tuple[list[str], str]] = {}
+    for name, aggregate in query.aggregates.items():
+        if isinstance(aggregate, Count) and not aggregate.columns:
+            continue
+        bound = _bound(aggregate, schema)
+        if bound is None:
+            what, size = str(aggregate), "by type"
+        else:
+            what, size = bound.partial.name, _size(bound)
+        found.setdefault((what, aggregate.columns), ([], size))[0].append(f"{name} = {aggregate}")
+    return found
+
+
+def _bound(aggregate: Aggregate, schema: pa.Schema | None) -> Bound | None:
+    for guess in (None, pa.float64(), pa.string(), pa.int64()):
+        try:
+            if schema is not None:
+                return aggregate.bind(tuple(schema.field(c).type for c in aggregate.columns))
+            if guess is not None:
+                return aggregate.bind((guess,) * len(aggregate.columns))
+        except QueryError:
+            if schema is not None:
+                raise
+    return None
+
+
+def _size(bound: Bound) -> str:
+    partial = bound.partial
+    if isinstance(partial, Multiset):
+        return "24 bytes + 16 per different value"
+    if isinstance(partial, Sequence) or (isinstance(partial, Scalars) and partial.ordered):
+        return f"{8 * (3 + len(bound.kinds))} bytes per event"
+    return f"{cell_bytes(partial)} bytes"
+
+
+def cell_bytes(partial: Scalars | Sketch) -> int:
+    """The size of one scalar or sketch partial, its count included."""
+    return 8 + sum((1 if f.dtype == "u1" else 8) * (f.width or 1) for f in partial.fields)
+
+
+def _sizes(
+    query: Query, schema: pa.Schema | None, windows: WindowSet | None, lateness: DurationLike
+) -> list[str]:
+    if windows is None:
+        return []
+    late = float(windows.measure.ticks(parse_duration(lateness), what="lateness"))
+    reach = float(windows.longest) + late
+    slices = float((reach / windows.periods.astype(float)).sum()) + len(windows.periods)
+    slices += sum(reach / float(p.length) + 2 for _, p in windows.irregular)
+    spread = 1 + late / max(1.0, float(windows.longest))
+    slices = min(slices, (UNMERGED + 1) * windows.windows_per_event * spread + FEW)
+    kept = {(b.partial, a.columns) for a in query.aggregates.values() if (b := _bound(a, schema)) is not None}
+    fixed = 8 + sum(
+        cell_bytes(partial) for partial, columns in kept if isinstance(partial, (Scalars, Sketch)) and columns
+    )
+    return [
+        "",
+        f"live per key: at most about {slices:,.0f} slices (where there are events), "
+        f"{windows.windows_per_event:,.0f} windows, {slices * fixed:,.0f} bytes of fixed size",
+        "state: aligned, one matrix of slices x keys per partial, because context-free windows cut every key alike",
+        "store: slices of a window are merged lazily up to 4; beyond that by prefix differences where the inverse",
+        "       is exact, else through a binary tree of slices shared by all windows that are due",
+    ]
+
+
+def _decisions(query: Query) -> list[str]:
+    c = Characteristics.of(query)
+    rows = (
+        ("single events", keep_tuples(c)),
+        ("slice splits", splits(c)),
+        ("removal from slices", removal(c)),
+    )
+    return ["", *(f"{what + ':':<21} {d.answer}, because {d.reason}" for what, d in rows)]

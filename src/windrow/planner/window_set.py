@@ -1,0 +1,212 @@
+"""All windows of a query, placed on one measure, as arrays.
+
+Periodic windows (tumbling, sliding, each step of a cumulate window) are five numbers each; the
+engine's loops run over these arrays. Irregular ones (calendar, band) stay objects. For slicing,
+every periodic window is one or two arithmetic progressions of *edges*: its starts, and its ends
+where they fall between starts (Scotty, section 7.1.2). `fuse` drops the progressions whose edges
+others already have (section 7.3.2).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from windrow.errors import QueryError
+from windrow.measure import INT64_MAX, INT64_MIN, Measure, Tick
+from windrow.windows.band import PlacedBand
+from windrow.windows.base import Irregular, Periodic, Window
+from windrow.windows.calendar import PlacedCalendar
+
+# Finished slices are coalesced once there are more than UNMERGED per live window and FEW besides;
+# fewer keys and strings than FEW are not worth collecting.
+UNMERGED = 3
+FEW = 1024
+
+
+@dataclass(frozen=True)
+class WindowSet:
+    """`owner[i]` is the position in `names` of the window that periodic placement i belongs to."""
+
+    measure: Measure
+    names: tuple[str, ...]
+    owner: np.ndarray
+    every: np.ndarray
+    offset: np.ndarray
+    whole: np.ndarray
+    rest: np.ndarray
+    irregular: tuple[tuple[int, Irregular], ...]
+    periods: np.ndarray
+    phases: np.ndarray
+    unfused: int
+    grid: int
+
+    @classmethod
+    def of(cls, windows: Mapping[str, Window], measure: Measure) -> WindowSet:
+        periodic: list[tuple[int, Periodic]] = []
+        irregular: list[tuple[int, Irregular]] = []
+        for position, window in enumerate(windows.values()):
+            for placement in window.place(measure):
+                if isinstance(placement, Periodic):
+                    _require_room(placement, measure, window)
+                    periodic.append((position, placement))
+                else:
+                    irregular.append((position, placement))
+        dtype = measure.dtype
+        progressions = [edge for _, p in periodic for edge in _edges(p)]
+        periods, phases = fuse(
+            np.array([period for period, _ in progressions], dtype),
+            np.array([phase for _, phase in progressions], dtype),
+        )
+        return cls(
+            measure=measure,
+            names=tuple(windows),
+            owner=np.array([i for i, _ in periodic], np.int64),
+            every=np.array([p.every for _, p in periodic], dtype),
+            offset=np.array([p.offset for _, p in periodic], dtype),
+            whole=np.array([p.whole for _, p in periodic], np.int64),
+            rest=np.array([p.rest for _, p in periodic], dtype),
+            irregular=tuple(irregular),
+            periods=periods,
+            phases=phases,
+            unfused=len(progressions),
+            grid=0 if measure.floating else _common_grid(periods, phases),
+        )
+
+    @property
+    def longest(self) -> Tick:
+        """The longest window."""
+        lengths = [0, *(self.whole * self.every + self.rest).tolist(), *(p.length for _, p in self.irregular)]
+        return max(lengths)
+
+    @property
+    def margin(self) -> Tick:
+        """How far from an event arithmetic on its windows and their neighbours can lead."""
+        slides = self.every.tolist() + [p.length for _, p in self.irregular if isinstance(p, PlacedCalendar)]
+        return self.longest + 2 * max(slides, default=0) + 2
+
+    @property
+    def reach(self) -> tuple[Tick, Tick]:
+        """The first and the last time whose windows fit the measure's type, with room for arithmetic."""
+        measure = self.measure
+        low, high = measure.lowest + self.longest, measure.highest - self.longest
+        if measure.floating:
+            # Beyond this, window numbers are no longer exact in a float.
+            furthest = min(self.every.min(initial=np.inf) * 2.0**51, 2.0**1000)
+            low, high = max(low, -furthest), min(high, furthest)
+        else:
+            low, high = max(low, INT64_MIN + self.margin), min(high, INT64_MAX - self.margin)
+        for _, placement in self.irregular:
+            if isinstance(placement, PlacedCalendar):
+                low, high = max(low, placement.reach[0]), min(high, placement.reach[1])
+        return low, high
+
+    @property
+    def may_leave_gaps(self) -> bool:
+        """Whether there may be instants that belong to no window."""
+        return not bool(np.any(self.whole >= 1)) and not any(
+            isinstance(p, PlacedCalendar) for _, p in self.irregular
+        )
+
+    @property
+    def windows_per_event(self) -> float:
+        """How many windows hold an event, at most."""
+        return float(np.ceil(self.whole + (self.rest > 0)).sum()) + len(self.irregular)
+
+    def first_open_start(self, horizon: Tick) -> Tick:
+        """The earliest start of a window that ends after `horizon`; all before it is finished."""
+        candidates = []
+        if len(self.every):
+            k = (
+                np.floor_divide(horizon - self.offset - self.rest, self.every).astype(np.int64)
+                - self.whole
+                + 1
+            )
+            for _ in range(2 if self.measure.floating else 0):
+                k += self.ends(k) <= horizon
+                k -= self.ends(k - 1) > horizon
+            candidates.append(self.starts(k).min())
+        for _, placement in self.irregular:
+            if isinstance(placement, PlacedBand):
+                candidates += [placement.start] if placement.end > horizon else []
+            else:
+                starts, _ = placement.windows(horizon, horizon)
+                candidates.append(starts[0])
+        return min(candidates, default=self.measure.highest)
+
+    def starts(self, k: np.ndarray) -> np.ndarray:
+        return self.offset + k * self.every
+
+    def ends(self, k: np.ndarray) -> np.ndarray:
+        return self.offset + (k + self.whole) * self.every + self.rest
+
+    def covers(self, times: np.ndarray) -> np.ndarray:
+        """Whether each time lies in some window."""
+        found = np.zeros(len(times), bool)
+        for i in range(len(self.every)):
+            one = self._only(i)
+            k = np.floor_divide(times - one.offset, one.every).astype(np.int64)
+            if self.measure.floating:
+                k += one.starts(k + 1) <= times
+                k -= one.starts(k) > times
+            found |= one.ends(k) > times
+        for _, placement in self.irregular:
+            if len(times):
+                starts, ends = placement.windows(times.min(), times.max())
+                at = np.searchsorted(starts, times, side="right") - 1
+                found |= (at >= 0) & (ends[at] > times) if len(starts) else False
+        return found
+
+    def _only(self, i: int) -> WindowSet:
+        part = {name: getattr(self, name)[i : i + 1] for name in ("every", "offset", "whole", "rest")}
+        rest = {n: getattr(self, n) for n in self.__dataclass_fields__ if n not in part}
+        return WindowSet(**part, **rest)
+
+
+def _edges(placement: Periodic) -> list[tuple[Tick, Tick]]:
+    """The progressions (period, phase) on which the starts and the ends of a window lie."""
+    found = [(placement.every, placement.offset)]
+    if placement.rest:
+        phase = placement.offset + placement.rest
+        found.append((placement.every, phase if isinstance(phase, float) else phase % placement.every))
+    return found
+
+
+def fuse(periods: np.ndarray, phases: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Drop each progression whose edges all belong to another one that is kept.
+
+    Progression b is covered by a where b's period is a multiple of a's and their phases differ by
+    a multiple of a's period (Scotty, section 7.3.2 and Algorithm 2). On floats the remainder is
+    exact, so equal edges are equal numbers.
+    """
+    order = np.lexsort((phases, periods))
+    periods, phases = periods[order], phases[order]
+    kept = np.ones(len(periods), bool)
+    for i in range(len(periods)):
+        if not kept[i]:
+            continue
+        later = slice(i + 1, len(periods))
+        covered = (np.fmod(periods[later], periods[i]) == 0) & (
+            np.fmod(phases[later] - phases[i], periods[i]) == 0
+        )
+        if periods.dtype.kind == "f":
+            # phase + k*period is rounded twice, so a shifted phase may differ in the last bit.
+            covered &= phases[later] == phases[i]
+        kept[later] &= ~covered
+    return periods[kept], phases[kept]
+
+
+def _common_grid(periods: np.ndarray, phases: np.ndarray) -> int:
+    """The largest step such that every edge lies on `phases[0] + i*step`."""
+    step = 0
+    for period, phase in zip(periods.tolist(), phases.tolist(), strict=True):
+        step = math.gcd(step, period, phase - int(phases[0]))
+    return step
+
+
+def _require_room(placement: Periodic, measure: Measure, window: Window) -> None:
+    if placement.length + 2 * placement.every > (measure.highest - measure.lowest) / 4:
+        raise QueryError(f"{window} is longer than {measure.describe()} can express")

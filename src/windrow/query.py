@@ -1,0 +1,181 @@
+"""The query: what to compute, as a frozen value.
+
+    events (time, key, columns)  x  windows  x  aggregates
+
+A `Query` holds no state and starts nothing. `run` answers it over bounded data, `operator` gives
+a running operator for streams, `explain` says what it will cost and why. The engine is imported
+when it is first needed, so that building queries stays cheap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from windrow.aggregates.base import Aggregate
+from windrow.durations import DurationLike
+from windrow.errors import QueryError
+from windrow.windows.base import Window
+
+if TYPE_CHECKING:
+    from windrow.engine.operator import Operator
+
+RESERVED = ("window", "start", "end", "op", "revision")
+
+
+@dataclass(frozen=True)
+class Query:
+    """See `query`. Equal queries compare equal; `windows` and `aggregates` are read-only mappings."""
+
+    time: str
+    key: tuple[str, ...]
+    windows: Mapping[str, Window]
+    aggregates: Mapping[str, Aggregate]
+    ordered: bool = False
+
+    def __hash__(self) -> int:
+        parts = (tuple(self.windows.items()), tuple(self.aggregates.items()))
+        return hash((self.time, self.key, self.ordered, parts))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        windows, aggregates = tuple(self.windows.items()), tuple(self.aggregates.items())
+        return _rebuild, (self.time, self.key, windows, aggregates, self.ordered)
+
+    def run(self, events: Any, *, on_bad: str = "raise") -> pa.Table:
+        """The answer over bounded data: every window that holds an event, once.
+
+        `events` is anything that speaks the Arrow PyCapsule interface, or an iterator of such.
+
+        >>> import windrow as wr, pyarrow as pa
+        >>> events = pa.table({"ts": [1, 2, 7], "x": [10, 20, 30]})
+        >>> q = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"total": wr.sum("x")})
+        >>> q.run(events).to_pylist()[0]
+        {'window': 'w', 'start': 0, 'end': 5, 'total': 30}
+        """
+        from windrow.engine.bounded import run
+
+        return run(self, events, on_bad=on_bad)
+
+    def operator(
+        self,
+        *,
+        mode: str = "append",
+        lateness: DurationLike = 0,
+        on_bad: str = "raise",
+        max_slices: int = 100_000_000,
+        max_ahead: DurationLike | None = None,
+    ) -> Operator:
+        """A running operator: `process` batches, `advance` the watermark, take the results.
+
+        `mode` "append" emits each window once, final; "update" emits it when the watermark reaches
+        its end and again when a late event revises it. `lateness` is how long after its end a window
+        still takes events. `on_bad` "raise" refuses a batch with a bad row, "divert" sets the row
+        aside. `max_slices` bounds slices times keys held at once. `max_ahead` treats events further
+        than this ahead of the watermark as bad.
+
+        >>> import windrow as wr, pyarrow as pa
+        >>> q = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"n": wr.count()})
+        >>> op = q.operator()
+        >>> op.process(pa.table({"ts": [1, 2, 7]}))
+        >>> op.advance(6).to_pylist()
+        [{'window': 'w', 'start': 0, 'end': 5, 'n': 2}]
+        """
+        from windrow.engine.operator import Operator, Settings
+
+        settings = Settings.of(mode, lateness, on_bad, max_slices, max_ahead)
+        return Operator(self, settings)
+
+    def restore(self, state: bytes) -> Operator:
+        """The operator that `snapshot` saved; an error if the state is damaged or another query's.
+
+        >>> import windrow as wr, pyarrow as pa
+        >>> q = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"n": wr.count()})
+        >>> op = q.operator()
+        >>> op.process(pa.table({"ts": [1, 2, 7]}))
+        >>> q.restore(op.snapshot()).finish()["n"].to_pylist()
+        [2, 1]
+        """
+        from windrow.engine.snapshot import restore
+
+        return restore(self, state)
+
+    def explain(self, schema: pa.Schema | None = None, *, lateness: DurationLike = 0) -> str:
+        """What is shared, what is kept and why, as a short text; exact sizes if `schema` is given.
+
+        >>> import windrow as wr
+        >>> q = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"n": wr.count()})
+        >>> print(q.explain().splitlines()[0])
+        1 window, 1 aggregate, one pass over 'ts'
+        """
+        from windrow.planner.explain import explain
+
+        return explain(self, schema, lateness=lateness)
+
+
+def query(
+    *,
+    time: str,
+    windows: Mapping[str, Window] | Sequence[tuple[str, Window]],
+    aggregates: Mapping[str, Aggregate] | Sequence[tuple[str, Aggregate]],
+    key: str | Sequence[str] = (),
+    ordered: bool = False,
+) -> Query:
+    """Build a query; everything that can be wrong without seeing data is refused here.
+
+    `windows` and `aggregates` are mappings, or sequences of (name, spec) pairs. `ordered=True`
+    promises that events come in time order; one that does not is then a bad row.
+
+    >>> import windrow as wr
+    >>> q = wr.query(
+    ...     time="ts",
+    ...     key=["user"],
+    ...     windows={"1m": wr.tumbling("1 minute"), "1h": wr.sliding("1 hour", every="1 second")},
+    ...     aggregates={"n": wr.count(), "total": wr.sum("amount")},
+    ... )
+    >>> q.key
+    ('user',)
+    """
+    keys = (key,) if isinstance(key, str) else tuple(key)
+    for column in (time, *keys):
+        if not isinstance(column, str):
+            raise QueryError(f"a column is given by its name, not by {column!r}")
+    placed = _named(windows, Window, what="window")
+    computed = _named(aggregates, Aggregate, what="aggregate")
+    if not placed:
+        raise QueryError("a query needs at least one window")
+    if not computed:
+        raise QueryError("a query needs at least one aggregate")
+    refuse_name_clashes(keys, computed)
+    return Query(time, keys, MappingProxyType(placed), MappingProxyType(computed), ordered)
+
+
+def _rebuild(time: str, key: Any, windows: Any, aggregates: Any, ordered: bool) -> Query:
+    return query(time=time, key=key, windows=windows, aggregates=aggregates, ordered=ordered)
+
+
+def _named(specs: Any, kind: type, *, what: str) -> dict[str, Any]:
+    pairs = specs.items() if isinstance(specs, Mapping) else specs
+    result: dict[str, Any] = {}
+    for name, spec in pairs:
+        if not isinstance(name, str) or not name:
+            raise QueryError(f"the name of a {what} is a string that is not empty, not {name!r}")
+        if name in result:
+            raise QueryError(f"duplicate {what} name {name!r}")
+        if not isinstance(spec, kind):
+            raise QueryError(f"{what} {name!r} is a {type(spec).__name__}, not a {what}")
+        result[name] = spec
+    return result
+
+
+def refuse_name_clashes(key: tuple[str, ...], aggregates: Mapping[str, Aggregate]) -> None:
+    """Each output column has one name: keys, window, start, end, aggregates, op, revision."""
+    taken = set(RESERVED)
+    for role, names in (("key column", key), ("aggregate", tuple(aggregates))):
+        for name in names:
+            if name in taken:
+                raise QueryError(f"{role} {name!r} clashes with another output column of that name")
+            taken.add(name)

@@ -1,0 +1,39 @@
+"""The referee: check your own windows and aggregates, and windrow itself, against plain Python.
+
+    oracle              the answer of a query, recomputed from scratch for every window
+    ReferenceOperator   watermarks, lateness and revisions, by definition
+    assert_same         compare two tables of results; `replay` turns a changelog into one
+    check_aggregate     properties of an aggregate: associative, neutral identity, invertible ...
+    check_window        a window type through the engine agrees with the oracle
+    run_transcript      a YAML file of events, watermarks and expected rows, on any engine
+
+Hypothesis strategies for streams and queries are in `windrow.testing.strategies` (they need the
+`hypothesis` package; transcripts need `pyyaml`).
+"""
+
+from windrow.testing.answers import Answer, Answers
+from windrow.testing.checks import check_aggregate, check_window
+from windrow.testing.compare import assert_same, replay
+from windrow.testing.oracle import answers, oracle
+from windrow.testing.placement import windows_of
+from windrow.testing.registry import register
+from windrow.testing.stream import ReferenceOperator
+from windrow.testing.transcripts import EmbeddedEngine, Engine, ReferenceEngine, run_transcript
+
+__all__ = [
+    "Answer",
+    "Answers",
+    "EmbeddedEngine",
+    "Engine",
+    "ReferenceEngine",
+    "ReferenceOperator",
+    "answers",
+    "assert_same",
+    "check_aggregate",
+    "check_window",
+    "oracle",
+    "register",
+    "replay",
+    "run_transcript",
+    "windows_of",
+]

@@ -1,0 +1,121 @@
+"""Tables as plain Python values and back: what the referee works with instead of arrays.
+
+Temporal columns are read as whole ticks, so that nothing is lost to `datetime` (which has no
+nanoseconds and no years beyond 9999). Everything else is what `to_pylist` gives.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from windrow.errors import DataError, QueryError
+from windrow.measure import Measure, Tick
+from windrow.query import Query
+
+Key = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Event:
+    """One row: its tick, its arrival number, its key, its values by column, its row number."""
+
+    tick: Tick
+    arrival: int
+    key: Key
+    values: dict[str, Any]
+    row: int
+
+
+def plain_values(column: pa.ChunkedArray | pa.Array) -> list[Any]:
+    """The values of a column as plain Python; timestamps, dates and durations as ticks.
+
+    >>> import pyarrow as pa
+    >>> plain_values(pa.array([1, None], pa.timestamp("ns")))
+    [1, None]
+    """
+    type_ = column.type
+    if pa.types.is_dictionary(type_):
+        return plain_values(column.cast(type_.value_type))
+    if pa.types.is_date32(type_):
+        column = column.cast(pa.int32())
+    elif pa.types.is_temporal(type_):
+        column = column.cast(pa.int64())
+    return list(column.to_pylist())
+
+
+def arrow_array(values: Sequence[Any], type_: pa.DataType) -> pa.Array:
+    """The inverse of `plain_values`, also inside lists and structs.
+
+    >>> import pyarrow as pa
+    >>> arrow_array([[1], None], pa.list_(pa.date32())).to_pylist()
+    [[datetime.date(1970, 1, 2)], None]
+    """
+    if pa.types.is_date32(type_):
+        return pa.array(values, pa.int32()).cast(type_)
+    if pa.types.is_temporal(type_):
+        return pa.array(values, pa.int64()).cast(type_)
+    mask = pa.array([v is None for v in values], pa.bool_())
+    if pa.types.is_list(type_):
+        offsets: list[int] = [0]
+        items: list[Any] = []
+        for value in values:
+            items += value or []
+            offsets.append(len(items))
+        flat = arrow_array(items, type_.value_type)
+        return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), flat, type=type_, mask=mask)
+    if pa.types.is_struct(type_):
+        fields = [type_.field(i) for i in range(type_.num_fields)]
+        parts = [arrow_array([None if v is None else v[f.name] for v in values], f.type) for f in fields]
+        return pa.StructArray.from_arrays(parts, fields=fields, mask=mask)
+    return pa.array(values, type_)
+
+
+def canonical(value: Any) -> Any:
+    """A key value as groups see it: every NaN is one key, -0.0 is 0.0."""
+    if isinstance(value, float):
+        if math.isnan(value):
+            return math.nan
+        return value + 0.0
+    return value
+
+
+def bad_reason(tick: Tick | None) -> str | None:
+    """Why this tick cannot be a time, or None."""
+    if tick is None:
+        return "time is null"
+    if not math.isfinite(tick):
+        return "time is not a finite number"
+    return None
+
+
+def require_columns(query: Query, schema: pa.Schema) -> None:
+    """An error if the table lacks a column that the query names."""
+    needed = [query.time, *query.key]
+    for aggregate in query.aggregates.values():
+        needed += aggregate.columns
+    for name in needed:
+        if name not in schema.names:
+            raise QueryError(f"unknown column {name!r}; the table has {', '.join(schema.names) or 'none'}")
+
+
+def read_events(query: Query, table: pa.Table, *, first_arrival: int = 0) -> tuple[Measure, list[Event]]:
+    """All rows as events, in arrival order; a bad time raises `DataError`."""
+    require_columns(query, table.schema)
+    measure = Measure(query.time, table.schema.field(query.time).type)
+    columns = {name: plain_values(table[name]) for name in table.column_names}
+    times = [None if t is None else float(t) if measure.floating else t for t in columns[query.time]]
+    keys = [[canonical(v) for v in columns[name]] for name in query.key]
+    events = []
+    for row, tick in enumerate(times):
+        reason = bad_reason(tick)
+        if tick is None or reason is not None:
+            raise DataError(query.time, row, tick, reason or "")
+        key = tuple(column[row] for column in keys)
+        values = {name: column[row] for name, column in columns.items()}
+        events.append(Event(tick, first_arrival + row, key, values, row))
+    return measure, events

@@ -1,0 +1,63 @@
+"""The oracle: the answer of a query, recomputed from scratch for every window. Slow and plain.
+
+For each event it asks which windows hold it, puts the event there, and when all events are placed
+it sorts each window and applies the definition of each aggregate. Nothing is shared, nothing is
+sliced, nothing is incremental. It is what every engine is compared with.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from windrow.errors import DataError
+from windrow.measure import Measure
+from windrow.query import Query
+from windrow.testing.answers import Answer, Answers, compute
+from windrow.testing.events import Event, Key, read_events
+from windrow.testing.placement import Span, windows_of
+
+Place = tuple[Key, str, Span]
+
+
+def places_of(query: Query, measure: Measure, event: Event) -> list[Place]:
+    """Every (key, window name, span) that holds the event.
+
+    A window whose edge the time column cannot hold makes the row a bad one.
+    """
+    places: list[Place] = []
+    for name, window in query.windows.items():
+        for start, end in windows_of(window, measure, event.tick):
+            if start < measure.lowest or end > measure.highest:
+                raise DataError(
+                    query.time, event.row, measure.scalar(event.tick), f"a window of {name!r} does not fit"
+                )
+            places.append((event.key, name, (start, end)))
+    return places
+
+
+def answers(query: Query, table: pa.Table) -> Answers:
+    """The answer with everything that a comparison needs; see `oracle`."""
+    measure, events = read_events(query, table)
+    content: dict[Place, list[Event]] = {}
+    for event in events:
+        for place in places_of(query, measure, event):
+            content.setdefault(place, []).append(event)
+    rows = []
+    for (key, name, (start, end)), members in content.items():
+        values, inputs = compute(query.aggregates, members)
+        rows.append(Answer(key, name, start, end, values, inputs))
+    return Answers(query, measure, table.schema, rows)
+
+
+def oracle(query: Query, table: Any) -> pa.Table:
+    """What `query.run(table)` must return, up to the order of rows and the last bits of float sums.
+
+    >>> import windrow as wr, pyarrow as pa
+    >>> events = pa.table({"ts": [1, 2, 7], "x": [10, 20, 30]})
+    >>> q = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"total": wr.sum("x")})
+    >>> oracle(q, events).to_pylist()[0]
+    {'window': 'w', 'start': 0, 'end': 5, 'total': 30}
+    """
+    return answers(query, pa.table(table)).table()

@@ -1,0 +1,160 @@
+"""Which windows hold an instant, by definition: the referee's own window arithmetic.
+
+    sliding(3, every=1), instant 4          0    1    2    3    4    5    6    7
+    k = 2                                             |--------------|
+    k = 3                                                  |--------------|
+    k = 4                                                       |--------------|
+
+Plain integers (or floats), floor division, and for calendars the clock on the wall: a day begins
+at the first second at which a clock in that zone shows its date or a later one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from windrow.measure import Measure, Tick
+from windrow.windows import Band, Calendar, Cumulate, Periodic, Sliding, Tumbling, Window
+
+Span = tuple[Tick, Tick]
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+
+
+def windows_of(window: Window, measure: Measure, tick: Tick) -> list[Span]:
+    """All `(start, end)` of `window`, in ticks, with `start <= tick < end`, ascending.
+
+    >>> import pyarrow as pa
+    >>> from windrow.measure import Measure
+    >>> from windrow.windows import sliding
+    >>> windows_of(sliding(3, every=1), Measure("t", pa.int64()), 4)
+    [(2, 5), (3, 6), (4, 7)]
+    """
+    find = PLACES.get(type(window), _as_placed)
+    return sorted(find(window, measure, tick))
+
+
+def _periods(every: Tick, offset: Tick, length: Tick, tick: Tick) -> Iterator[Span]:
+    """Windows `[offset + k*every, offset + (k + whole)*every + rest)` that hold the tick."""
+    offset = offset % every
+    whole = int(length // every)
+    rest = length - whole * every
+    k = int((tick - offset) // every)
+    while offset + (k + 1) * every <= tick:
+        k += 1
+    while offset + k * every > tick:
+        k -= 1
+    while tick < offset + (k + whole) * every + rest:
+        yield offset + k * every, offset + (k + whole) * every + rest
+        k -= 1
+
+
+def _tumbling(window: Tumbling, measure: Measure, tick: Tick) -> Iterator[Span]:
+    length = measure.ticks(window.length, what="length")
+    return _periods(length, measure.ticks(window.offset, what="offset"), length, tick)
+
+
+def _sliding(window: Sliding, measure: Measure, tick: Tick) -> Iterator[Span]:
+    every = measure.ticks(window.every, what="every")
+    length = measure.ticks(window.length, what="length")
+    return _periods(every, measure.ticks(window.offset, what="offset"), length, tick)
+
+
+def _cumulate(window: Cumulate, measure: Measure, tick: Tick) -> Iterator[Span]:
+    size = measure.ticks(window.size, what="size")
+    step = measure.ticks(window.step, what="step")
+    offset = measure.ticks(window.offset, what="offset")
+    steps = round(size / step)
+    for i in range(1, steps + 1):
+        yield from _periods(size, offset, size if i == steps else i * step, tick)
+
+
+def _band(window: Band, measure: Measure, tick: Tick) -> Iterator[Span]:
+    start = measure.point(window.start, what="start")
+    end = start + measure.ticks(window.length, what="length")
+    if start <= tick < end:
+        yield start, end
+
+
+def _calendar(window: Calendar, measure: Measure, tick: Tick) -> Iterator[Span]:
+    unit = measure.tick_nanoseconds
+    if unit is None:
+        raise TypeError(f"{window} needs a time, not {measure.describe()}")
+    zone = window.tz or measure.zone or "UTC"
+    instant = _EPOCH + timedelta(seconds=int(tick) * unit // 1_000_000_000)
+    today = instant.astimezone(ZoneInfo(zone)).date()
+    period = _period_number(window, today)
+
+    def begins(number: int) -> int:
+        """The first tick of a period: the first one at or after its first second."""
+        return -(-first_second(_first_day(window, number), zone) * 1_000_000_000 // unit)
+
+    while begins(period) > tick:
+        period -= 1
+    while begins(period + 1) <= tick:
+        period += 1
+    yield begins(period), begins(period + 1)
+
+
+def _period_number(window: Calendar, day: date) -> int:
+    if window.unit in _MONTHS:
+        return ((day.year - 1970) * 12 + day.month - 1) // (_MONTHS[window.unit] * window.count)
+    if window.unit == "week":
+        return (day - date(1969, 12, 29)).days // (7 * window.count)
+    return (day - date(1970, 1, 1)).days // window.count
+
+
+def _first_day(window: Calendar, number: int) -> date:
+    if window.unit in _MONTHS:
+        months = number * window.count * _MONTHS[window.unit]
+        return date(1970 + months // 12, months % 12 + 1, 1)
+    if window.unit == "week":
+        return date(1969, 12, 29) + timedelta(days=7 * number * window.count)
+    return date(1970, 1, 1) + timedelta(days=number * window.count)
+
+
+@lru_cache(maxsize=100_000)
+def first_second(day: date, zone: str) -> int:
+    """The first second since 1970 at which a clock in `zone` shows `day` or a later day.
+
+    Found by looking at the clock every minute, then every second.
+
+    >>> from datetime import date
+    >>> first_second(date(1970, 1, 2), "Europe/Berlin")
+    82800
+    """
+    clock = ZoneInfo(zone)
+
+    def begun(second: int) -> bool:
+        return (_EPOCH + timedelta(seconds=second)).astimezone(clock).date() >= day
+
+    second = (day - date(1970, 1, 1)).days * 86_400 - 27 * 3_600
+    while not begun(second):
+        second += 60
+    while begun(second - 1):
+        second -= 1
+    return second
+
+
+def _as_placed(window: Window, measure: Measure, tick: Tick) -> Iterator[Span]:
+    """A window type that this file does not know: what its own placement says."""
+    for placed in window.place(measure):
+        if isinstance(placed, Periodic):
+            yield from _periods(placed.every, placed.offset, placed.length, tick)
+        else:
+            starts, ends = placed.windows(tick, tick)
+            spans = zip(starts.tolist(), ends.tolist(), strict=True)
+            yield from ((start, end) for start, end in spans if start <= tick < end)
+
+
+PLACES: dict[type[Window], Callable[[Any, Measure, Tick], Iterator[Span]]] = {
+    Band: _band,
+    Calendar: _calendar,
+    Cumulate: _cumulate,
+    Sliding: _sliding,
+    Tumbling: _tumbling,
+}

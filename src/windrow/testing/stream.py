@@ -1,0 +1,237 @@
+"""The reference operator: watermarks, lateness, revisions and late rows, by definition.
+
+    process   each event goes into every window that holds it and is not final yet;
+              if all of them are final, it is late
+    advance   windows whose end the watermark has reached are emitted
+
+A window is final once `watermark >= end + lateness`. In append mode it is emitted then, once. In
+update mode it is emitted (`insert`, revision 0) once `watermark >= end`, and again (`update`) by each
+later advance before which a late event was added to it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+
+from windrow.aggregates.base import Aggregate
+from windrow.durations import DurationLike, parse_duration
+from windrow.errors import DataError, QueryError
+from windrow.measure import Measure, PointLike, Tick
+from windrow.query import Query
+from windrow.testing.answers import Answer, Answers, compute
+from windrow.testing.events import Event, bad_reason, plain_values, read_events, require_columns
+from windrow.testing.oracle import Place, places_of
+from windrow.windows import Window
+
+
+@dataclass
+class Pane:
+    """One window of one key: its events, the last revision that was emitted, whether it changed since."""
+
+    events: list[Event] = field(default_factory=list)
+    revision: int = -1
+    changed: bool = False
+
+
+class ReferenceOperator:
+    """A streaming operator in plain Python; the methods are those of `Query.operator()`.
+
+    >>> import windrow as wr, pyarrow as pa
+    >>> q = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"n": wr.count()})
+    >>> op = ReferenceOperator(q, mode="update", lateness=2)
+    >>> op.process(pa.table({"ts": [1, 2, 7]}))
+    >>> op.advance(5).to_pylist()
+    [{'window': 'w', 'start': 0, 'end': 5, 'n': 2, 'op': 'insert', 'revision': 0}]
+    """
+
+    def __init__(
+        self, query: Query, mode: str = "append", lateness: DurationLike = 0, on_bad: str = "raise"
+    ) -> None:
+        self.query = query
+        self.mode = mode
+        self.on_bad = on_bad
+        self.answers: Answers | None = None
+        self._lateness = parse_duration(lateness, what="lateness")
+        self._measure: Measure | None = None
+        self._schema: pa.Schema | None = None
+        self._watermark: Tick = -math.inf
+        self._waiting: PointLike | None = None
+        self._latest: Tick = -math.inf
+        self._arrivals = 0
+        self._panes: dict[Place, Pane] = {}
+        self._log: list[Event] = []
+        self._complete_from: dict[str, Tick] = {}
+        self._known_from: dict[str, Tick] = {}
+        self._late: list[pa.Table] = []
+        self._bad: list[pa.Table] = []
+
+    def process(self, table: pa.Table) -> None:
+        """Take in a batch; a bad row raises (nothing of the batch is kept) or is set aside."""
+        self._open(table.schema)
+        good, bad = self._sort_out(table)
+        if bad and self.on_bad != "divert":
+            row, value, reason = bad[0]
+            raise DataError(self.query.time, row, value, reason)
+        measure, events = read_events(self.query, table.take(good), first_arrival=self._arrivals)
+        placed = [(event, places_of(self.query, measure, event)) for event in events]
+        if bad:
+            rows = table.take(pa.array([row for row, _, _ in bad], pa.int64()))
+            reasons = pa.array([reason for _, _, reason in bad], pa.string())
+            self._bad.append(rows.append_column("bad_reason", reasons))
+        self._arrivals += len(events)
+        late = []
+        for event, places in placed:
+            self._latest = max(self._latest, event.tick)
+            self._log.append(event)
+            self._add(event, [p for p in places if not self._final(p)])
+            if places and all(self._final(p) for p in places):
+                late.append(good[event.row].as_py())
+        if late:
+            self._late.append(table.take(pa.array(late, pa.int64())))
+
+    def advance(self, watermark: PointLike) -> pa.Table:
+        """Move the watermark and take what became ready."""
+        if self._measure is None:
+            self._waiting = watermark
+            return pa.table({})
+        tick = self._measure.point(watermark, what="watermark")
+        if tick < self._watermark:
+            raise QueryError(
+                f"the watermark cannot go back from {self._measure.scalar(self._watermark)} "
+                f"to {self._measure.scalar(tick)}"
+            )
+        return self._emit(tick)
+
+    def finish(self) -> pa.Table:
+        """No event is expected any more: take everything that is left."""
+        if self._measure is None:
+            return pa.table({})
+        return self._emit(math.inf)
+
+    def late(self) -> pa.Table:
+        """The late rows since the last call, in order of arrival."""
+        return self._drain(self._late, ())
+
+    def bad(self) -> pa.Table:
+        """The bad rows since the last call, each with a reason."""
+        return self._drain(self._bad, (pa.field("bad_reason", pa.string()),))
+
+    def add_window(self, name: str, window: Window, *, complete_from: PointLike | None = None) -> Any:
+        """Answer one more window, from its first one that starts at or after `complete_from`.
+
+        Windows that have ended already come with the next advance. This operator keeps every event,
+        so it is complete from wherever it is told to be; an engine keeps slices, and says itself.
+        """
+        measure = self._known()
+        windows = MappingProxyType({**self.query.windows, name: window})
+        self.query = replace(self.query, windows=windows)
+        if complete_from is not None:
+            self._complete_from[name] = measure.point(complete_from, what="complete_from")
+        only = replace(self.query, windows=MappingProxyType({name: window}))
+        for event in self._log:
+            self._add(event, places_of(only, measure, event))
+        return complete_from
+
+    def remove_window(self, name: str) -> None:
+        """Forget a window and everything that it still holds."""
+        windows = {n: w for n, w in self.query.windows.items() if n != name}
+        self.query = replace(self.query, windows=MappingProxyType(windows))
+        self._panes = {place: pane for place, pane in self._panes.items() if place[1] != name}
+
+    def add_aggregate(
+        self, name: str, aggregate: Aggregate, *, complete_from: PointLike | None = None
+    ) -> Any:
+        """Compute one more aggregate; it is null in windows that start before `complete_from`."""
+        aggregates = MappingProxyType({**self.query.aggregates, name: aggregate})
+        self.query = replace(self.query, aggregates=aggregates)
+        if complete_from is not None:
+            self._known_from[name] = self._known().point(complete_from, what="complete_from")
+        return complete_from
+
+    def remove_aggregate(self, name: str) -> None:
+        """Compute one aggregate less."""
+        aggregates = {n: a for n, a in self.query.aggregates.items() if n != name}
+        self.query = replace(self.query, aggregates=MappingProxyType(aggregates))
+
+    def _open(self, schema: pa.Schema) -> None:
+        require_columns(self.query, schema)
+        if self._measure is None:
+            self._schema = schema
+            self._measure = Measure(self.query.time, schema.field(self.query.time).type)
+            if self._waiting is not None:
+                self._watermark = self._measure.point(self._waiting, what="watermark")
+
+    def _known(self) -> Measure:
+        if self._measure is None:
+            raise QueryError("no batch was processed yet: the type of the time column is not known")
+        return self._measure
+
+    def _sort_out(self, table: pa.Table) -> tuple[pa.Array, list[tuple[int, Any, str]]]:
+        """Positions of good rows, and (row, value, reason) of bad ones."""
+        good, bad = [], []
+        latest = self._latest
+        for row, tick in enumerate(plain_values(table[self.query.time])):
+            reason = bad_reason(tick)
+            if reason is None and self.query.ordered and tick < latest:
+                reason = "the event is out of order, and the query promises order"
+            if reason is None:
+                good.append(row)
+                latest = max(latest, tick)
+            else:
+                bad.append((row, tick, reason))
+        return pa.array(good, pa.int64()), bad
+
+    def _final(self, place: Place) -> bool:
+        _, _, (_, end) = place
+        return self._watermark >= end + self._known().ticks(self._lateness, what="lateness")
+
+    def _add(self, event: Event, places: list[Place]) -> None:
+        for place in places:
+            if not self._before(place):
+                pane = self._panes.setdefault(place, Pane())
+                pane.events.append(event)
+                pane.changed = True
+
+    def _before(self, place: Place) -> bool:
+        """Whether the window began before its spec was added."""
+        _, name, (start, _) = place
+        return start < self._complete_from.get(name, -math.inf)
+
+    def _emit(self, watermark: Tick) -> pa.Table:
+        self._watermark = watermark
+        update = self.mode == "update"
+        rows = []
+        for place, pane in list(self._panes.items()):
+            key, name, (start, end) = place
+            if self._watermark >= end if update else self._final(place):
+                if pane.changed:
+                    pane.revision += 1
+                    pane.changed = False
+                    values, inputs = compute(self.query.aggregates, pane.events)
+                    for added, since in self._known_from.items():
+                        if start < since and added in values:
+                            values[added] = None
+                    row = Answer(key, name, start, end, values, inputs)
+                    if update:
+                        op = "update" if pane.revision else "insert"
+                        row = replace(row, op=op, revision=pane.revision)
+                    rows.append(row)
+                if self._final(place):
+                    del self._panes[place]
+        assert self._schema is not None
+        self.answers = Answers(self.query, self._known(), self._schema, rows, update)
+        return self.answers.table()
+
+    def _drain(self, tables: list[pa.Table], more: tuple[pa.Field, ...]) -> pa.Table:
+        taken = list(tables)
+        tables.clear()
+        if taken:
+            return pa.concat_tables(taken)
+        if self._schema is None:
+            return pa.table({})
+        return pa.schema([*self._schema, *more]).empty_table()

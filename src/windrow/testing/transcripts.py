@@ -1,0 +1,310 @@
+"""Transcripts: what goes into an operator and what comes out, as YAML that a person can read.
+
+    about: an event within the lateness revises its window
+    query:
+      time: t                                   # key: and ordered: as in windrow.query
+      windows: {w: "tumbling(10)"}              # as one would type them
+      aggregates: {n: "count()"}
+    mode: update                                # append unless said otherwise
+    lateness: 5
+    columns: {t: int64}                         # Arrow types of the events
+    steps:
+      - events: |                               # a small table; `-` is null, quotes are optional
+          t
+          1
+          4
+      - watermark: 10
+        expect: |
+          window start end n op     revision
+          w      0     10  2 insert 0
+      - finish: true
+
+An `expect` under a step is compared with the rows that the step emitted (none, if left out),
+`late` with the late rows since, `error` with the message of the error that the step must raise.
+Other steps: `snapshot: true` (save, and go on with what was restored), `add_window: {name: spec}`
+(with `complete_from`, the start of its first complete window), `remove_window: name`,
+`add_aggregate: {name: spec}` (with `complete_from`), `remove_aggregate: name`.
+Times are written in full (`2024-03-31T01:30`, `T01:30:00.25Z`), floats as Python writes them.
+"""
+
+from __future__ import annotations
+
+import ast
+import shlex
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+import windrow
+from windrow.errors import WindrowError
+from windrow.query import Query, query
+from windrow.testing.compare import assert_same
+from windrow.testing.stream import ReferenceOperator
+
+NULL = "-"
+OUTPUT_TYPES = {"op": pa.string(), "revision": pa.int64(), "window": pa.string()}
+
+
+class Engine(Protocol):
+    """What a transcript runs on: makes an operator, and moves it through a snapshot."""
+
+    def operator(self, query: Query, *, mode: str, lateness: Any, on_bad: str) -> Any:
+        """A fresh operator."""
+
+    def through_snapshot(self, operator: Any) -> Any:
+        """The operator after it was saved and restored."""
+
+    def add_window(self, operator: Any, name: str, window: Any, complete_from: Any) -> Any:
+        """Add a window; gives the start from which the operator says it is complete."""
+
+    def add_aggregate(self, operator: Any, name: str, aggregate: Any, complete_from: Any) -> Any:
+        """Add an aggregate; gives the start from which the operator says it is complete."""
+
+
+class EmbeddedEngine:
+    """The engine inside this process, `Query.operator`."""
+
+    def __init__(self) -> None:
+        self._queries: dict[int, Query] = {}
+
+    def operator(self, query: Query, *, mode: str, lateness: Any, on_bad: str) -> Any:
+        operator = query.operator(mode=mode, lateness=lateness, on_bad=on_bad)
+        self._queries[id(operator)] = query
+        return operator
+
+    def through_snapshot(self, operator: Any) -> Any:
+        query = self._queries[id(operator)]
+        restored = query.restore(operator.snapshot())
+        self._queries[id(restored)] = query
+        return restored
+
+    def add_window(self, operator: Any, name: str, window: Any, complete_from: Any) -> Any:
+        return operator.add_window(name, window)
+
+    def add_aggregate(self, operator: Any, name: str, aggregate: Any, complete_from: Any) -> Any:
+        return operator.add_aggregate(name, aggregate)
+
+
+class ReferenceEngine:
+    """The referee's own operator; it keeps everything, so a snapshot changes nothing."""
+
+    def operator(self, query: Query, *, mode: str, lateness: Any, on_bad: str) -> Any:
+        return ReferenceOperator(query, mode=mode, lateness=lateness, on_bad=on_bad)
+
+    def through_snapshot(self, operator: Any) -> Any:
+        return operator
+
+    def add_window(self, operator: Any, name: str, window: Any, complete_from: Any) -> Any:
+        return operator.add_window(name, window, complete_from=complete_from)
+
+    def add_aggregate(self, operator: Any, name: str, aggregate: Any, complete_from: Any) -> Any:
+        return operator.add_aggregate(name, aggregate, complete_from=complete_from)
+
+
+def load_transcript(path: str | Path) -> dict[str, Any]:
+    """Read a YAML transcript."""
+    import yaml
+
+    with open(path, encoding="utf-8") as file:
+        transcript: dict[str, Any] = yaml.load(file, Loader=yaml.BaseLoader)
+    return transcript
+
+
+def run_transcript(
+    transcript: str | Path | Mapping[str, Any],
+    engine: Engine,
+    *,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+) -> None:
+    """Run a transcript (a path, or what YAML made of one) and raise `AssertionError` where it differs.
+
+    `functions` are names of one's own that specs in the transcript may use, such as an aggregate.
+
+    >>> from windrow.testing import ReferenceEngine, run_transcript
+    >>> run_transcript({
+    ...     "query": {"time": "t", "windows": {"w": "tumbling(5)"}, "aggregates": {"n": "count()"}},
+    ...     "columns": {"t": "int64"},
+    ...     "steps": [{"events": "t\\n1\\n2"}, {"finish": True, "expect": "window start end n\\nw 0 5 2"}],
+    ... }, ReferenceEngine())
+    """
+    if isinstance(transcript, (str, Path)):
+        transcript = load_transcript(transcript)
+    _Run(transcript, engine, functions or {}).run()
+
+
+class _Run:
+    """One transcript on one engine."""
+
+    def __init__(
+        self, transcript: Mapping[str, Any], engine: Engine, functions: Mapping[str, Callable[..., Any]]
+    ) -> None:
+        self.transcript = transcript
+        self.engine = engine
+        self.functions = functions
+        self.schema = pa.schema([(n, arrow_type(t)) for n, t in transcript["columns"].items()])
+        self.operator: Any = None
+
+    def run(self) -> None:
+        for number, step in enumerate(self.transcript["steps"], start=1):
+            where = f"step {number}"
+            emitted: pa.Table | None = None
+            try:
+                if self.operator is None:
+                    self.operator = self._operator()
+                emitted = self._do(step, where)
+            except WindrowError as problem:
+                assert "error" in step, f"{where}: {problem}"
+                assert step["error"] in str(problem), f"{where}: expected {step['error']!r} in: {problem}"
+                continue
+            assert "error" not in step, f"{where}: no error, but expected one with {step['error']!r}"
+            self._compare(step, emitted, where)
+
+    def _operator(self) -> Any:
+        spec = self.transcript["query"]
+        made = query(
+            time=spec["time"],
+            key=spec.get("key", ()),
+            windows={name: self._spec(text) for name, text in spec["windows"].items()},
+            aggregates={name: self._spec(text) for name, text in spec["aggregates"].items()},
+            ordered=spec.get("ordered") in ("true", True),
+        )
+        return self.engine.operator(
+            made,
+            mode=self.transcript.get("mode", "append"),
+            lateness=_number(self.transcript.get("lateness", "0")),
+            on_bad=self.transcript.get("on_bad", "raise"),
+        )
+
+    def _do(self, step: Mapping[str, Any], where: str) -> pa.Table | None:
+        if "events" in step:
+            self.operator.process(inline_table(step["events"], self.schema))
+        elif "watermark" in step:
+            return self.operator.advance(self._point(step["watermark"]))
+        elif "finish" in step:
+            return self.operator.finish()
+        elif "snapshot" in step:
+            self.operator = self.engine.through_snapshot(self.operator)
+        elif "add_window" in step:
+            self._add(step, "add_window", self.engine.add_window, where)
+        elif "remove_window" in step:
+            self.operator.remove_window(step["remove_window"])
+        elif "add_aggregate" in step:
+            self._add(step, "add_aggregate", self.engine.add_aggregate, where)
+        elif "remove_aggregate" in step:
+            self.operator.remove_aggregate(step["remove_aggregate"])
+        return None
+
+    def _add(self, step: Mapping[str, Any], what: str, add: Callable[..., Any], where: str) -> None:
+        ((name, text),) = step[what].items()
+        expected = self._point(step["complete_from"])
+        got = add(self.operator, name, self._spec(text), expected)
+        want, got = (v.as_py() if isinstance(v, pa.Scalar) else v for v in (expected, got))
+        assert got == want, f"{where}: {name!r} is complete from {got!r}, not from {want!r}"
+
+    def _compare(self, step: Mapping[str, Any], emitted: pa.Table | None, where: str) -> None:
+        if emitted is not None and "expect" in step:
+            types = {**OUTPUT_TYPES, **{f.name: f.type for f in emitted.schema if f.name != "window"}}
+            names = step["expect"].split("\n", 1)[0].split()
+            assert names == emitted.column_names, (
+                f"{where}: expected columns {names}, got {emitted.column_names}"
+            )
+            wanted = inline_table(step["expect"], pa.schema([(n, types[n]) for n in names]))
+            assert_same(wanted, _plain_window(emitted), note=where)
+        elif emitted is not None:
+            assert emitted.num_rows == 0, f"{where}: no rows expected, got {emitted.to_pylist()}"
+        late = self.operator.late() if "late" in step else None
+        if late is not None:
+            wanted = inline_table(step["late"], self.schema)
+            assert late.to_pylist() == wanted.to_pylist(), f"{where}: late rows {late.to_pylist()}"
+        if "bad" in step:
+            bad = self.operator.bad()
+            wanted = inline_table(step["bad"], self.schema)
+            kept = bad.select(self.schema.names)
+            assert repr(kept.to_pylist()) == repr(wanted.to_pylist()), f"{where}: bad rows {bad.to_pylist()}"
+            assert bad["bad_reason"].null_count == 0, f"{where}: a bad row without a reason"
+
+    def _point(self, text: str) -> Any:
+        """A point on the time column, as an Arrow scalar of its type or a plain number."""
+        if text == NULL:
+            return None
+        type_ = self.schema.field(self.transcript["query"]["time"]).type
+        value = pa.array([text], pa.string())
+        scalar = _parse(value, type_)[0]
+        return scalar if pa.types.is_temporal(type_) else scalar.as_py()
+
+    def _spec(self, text: str) -> Any:
+        """`tumbling(10)` as one would type it: a call of a windrow function with literals, or a name."""
+        tree = ast.parse(text, mode="eval").body
+        if isinstance(tree, ast.Name):
+            return self.functions[tree.id]
+        assert isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name), f"not a spec: {text!r}"
+        maker = self.functions.get(tree.func.id) or getattr(windrow, tree.func.id)
+        arguments = [self._literal(node) for node in tree.args]
+        return maker(*arguments, **{k.arg: self._literal(k.value) for k in tree.keywords if k.arg})
+
+    def _literal(self, node: ast.expr) -> Any:
+        """A literal, or `at("2024-01-01T00:00")`: a point in time."""
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "at":
+            return self._point(ast.literal_eval(node.args[0]))
+        return ast.literal_eval(node)
+
+
+def arrow_type(name: str) -> pa.DataType:
+    """`timestamp[us, Europe/Berlin]`, `decimal(12, 2)`, `int64`: an Arrow type from its name.
+
+    >>> arrow_type("timestamp[us, Europe/Berlin]")
+    TimestampType(timestamp[us, tz=Europe/Berlin])
+    """
+    head, _, rest = name.replace("(", "[").partition("[")
+    arguments = [part.strip() for part in rest.rstrip("])").split(",") if part.strip()]
+    if head == "timestamp":
+        return pa.timestamp(arguments[0], arguments[1] if len(arguments) > 1 else None)
+    if head == "decimal":
+        return pa.decimal128(int(arguments[0]), int(arguments[1]))
+    return pa.type_for_alias(name)
+
+
+def inline_table(text: str, schema: pa.Schema) -> pa.Table:
+    """A table from lines of words; the first line names columns of `schema`.
+
+    >>> import pyarrow as pa
+    >>> inline_table("t x\\n1 -\\n2 'a b'", pa.schema([("t", pa.int64()), ("x", pa.string())])).to_pylist()
+    [{'t': 1, 'x': None}, {'t': 2, 'x': 'a b'}]
+    """
+    lines = [shlex.split(line) for line in text.strip().splitlines() if line.strip()]
+    names = lines[0] if lines else schema.names
+    for line in lines[1:]:
+        assert len(line) == len(names), f"{len(names)} columns {names}, but {len(line)} values in {line}"
+    columns = {}
+    for position, name in enumerate(names):
+        words = [None if line[position] == NULL else line[position] for line in lines[1:]]
+        columns[name] = _parse(pa.array(words, pa.string()), schema.field(name).type)
+    return pa.table(columns, schema=pa.schema([schema.field(n) for n in names]))
+
+
+def _parse(words: pa.Array, type_: pa.DataType) -> pa.Array:
+    if pa.types.is_timestamp(type_) and type_.tz is not None:
+        utc = pc.cast(words, pa.timestamp(type_.unit, "UTC"))
+        return utc.cast(type_)
+    if pa.types.is_list(type_) or pa.types.is_struct(type_):
+        plain = [None if word is None else ast.literal_eval(word) for word in words.to_pylist()]
+        return pa.array(plain, type_)
+    if pa.types.is_floating(type_):
+        return pa.array([None if word is None else float(word) for word in words.to_pylist()], type_)
+    return words.cast(type_)
+
+
+def _plain_window(table: pa.Table) -> pa.Table:
+    position = table.column_names.index("window")
+    return table.set_column(position, "window", table["window"].cast(pa.string()))
+
+
+def _number(text: Any) -> Any:
+    """A lateness: a number where it looks like one, else a duration."""
+    try:
+        return ast.literal_eval(text) if isinstance(text, str) else text
+    except (ValueError, SyntaxError):
+        return text

@@ -1,0 +1,62 @@
+"""A fixed band: one window, with a start and a length of its own.
+
+    time    0    1    2    3    4    5    6
+                 |--------------|                band(1, length=3)
+
+Context free. Events outside the band belong to no window of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from windrow.durations import Duration, DurationLike, parse_duration
+from windrow.measure import Measure, PointLike, Tick
+from windrow.windows.base import Window, require_positive
+
+
+@dataclass(frozen=True)
+class PlacedBand:
+    """The one window `[start, end)` in ticks."""
+
+    start: Tick
+    end: Tick
+
+    @property
+    def length(self) -> Tick:
+        return self.end - self.start
+
+    def windows(self, first: Tick, last: Tick) -> tuple[np.ndarray, np.ndarray]:
+        dtype = np.float64 if isinstance(self.start, float) else np.int64
+        hit = int(self.start <= last and self.end > first)
+        return np.array([self.start] * hit, dtype), np.array([self.end] * hit, dtype)
+
+
+@dataclass(frozen=True)
+class Band(Window):
+    """See `band`."""
+
+    start: PointLike
+    length: Duration
+
+    def place(self, measure: Measure) -> tuple[PlacedBand, ...]:
+        start = measure.point(self.start, what="the start of a band")
+        return (PlacedBand(start, start + measure.ticks(self.length, what="length")),)
+
+    def __str__(self) -> str:
+        return f"band from {self.start} for {self.length}"
+
+
+def band(start: PointLike, *, length: DurationLike) -> Band:
+    """The single window `[start, start + length)`.
+
+    >>> import windrow as wr
+    >>> from datetime import datetime
+    >>> str(wr.band(datetime(2013, 7, 4), length="12 hours"))
+    'band from 2013-07-04 00:00:00 for 12 hours'
+    """
+    window = Band(start, parse_duration(length, what="length"))
+    require_positive(window.length, what="the length of a band")
+    return window

@@ -1,0 +1,140 @@
+"""One specimen of every window type and of every aggregate, for tests that must meet them all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+import windrow as wr
+from windrow.windows import Window
+
+
+@dataclass(frozen=True)
+class Windowed:
+    """A window, a type of time column that it fits, and whether events should spread over weeks."""
+
+    window: Window
+    time: pa.DataType
+    days: bool = False
+
+
+WINDOWS: dict[str, Windowed] = {
+    "tumbling": Windowed(wr.tumbling(7), pa.int64()),
+    "tumbling with offset": Windowed(wr.tumbling(6, offset=-2), pa.timestamp("us")),
+    "tumbling in nanoseconds": Windowed(wr.tumbling("10 nanoseconds"), pa.timestamp("ns", "UTC")),
+    "tumbling of a float measure": Windowed(wr.tumbling(1.25), pa.float64()),
+    "tumbling of an odd float length": Windowed(wr.tumbling(0.7, offset=0.1), pa.float64()),
+    "sliding by a divisor": Windowed(wr.sliding(12, every=4), pa.timestamp("s", "America/New_York")),
+    "sliding by no divisor": Windowed(wr.sliding(11, every=4, offset=3), pa.int64()),
+    "sliding by one": Windowed(wr.sliding(9, every=1), pa.int32()),
+    "sliding with gaps": Windowed(wr.sliding(3, every=8), pa.date32()),
+    "sliding of a float measure": Windowed(wr.sliding(2.0, every=0.75), pa.float64()),
+    "cumulate": Windowed(wr.cumulate(12, step=3), pa.timestamp("ms")),
+    "cumulate with offset": Windowed(wr.cumulate(10, step=5, offset=3), pa.int64()),
+    "band": Windowed(wr.band(-20, length=45), pa.int64()),
+    "calendar day": Windowed(
+        wr.calendar("1 day", tz="Europe/Berlin"), pa.timestamp("ms", "Europe/Berlin"), True
+    ),
+    "calendar day without midnight": Windowed(
+        wr.calendar("1 day", tz="America/Sao_Paulo"), pa.timestamp("s", "UTC"), True
+    ),
+    "calendar week": Windowed(wr.calendar("1 week"), pa.timestamp("s"), True),
+    "calendar month": Windowed(wr.calendar("1 month"), pa.timestamp("us"), True),
+    "calendar quarter": Windowed(wr.calendar("1 quarter", tz="Asia/Tokyo"), pa.timestamp("ms", "UTC"), True),
+    "calendar year": Windowed(wr.calendar("1 year"), pa.date32(), True),
+}
+
+
+def _last_difference(a: Any, b: Any) -> Any:
+    """Alternating sums: order matters, and the grouping does not."""
+    sign = -1.0 if a[1] % 2 else 1.0
+    return a[0] + sign * b[0], a[1] + b[1]
+
+
+SPREAD = wr.aggregate(
+    lift=lambda x: (x, x * x, 1.0),
+    combine=lambda a, b: (a[0] + b[0], a[1] + b[1], a[2] + b[2]),
+    lower=lambda a: a[1] - a[0] * a[0] / a[2],
+    identity=(0.0, 0.0, 0.0),
+    name="spread",
+)
+TOTAL = wr.aggregate(
+    lift=lambda x: x, combine=lambda a, b: a + b, invert=lambda a, b: a - b, identity=0, name="total"
+)
+ALTERNATING = wr.aggregate(
+    lift=lambda x: (float(x), 1),
+    combine=_last_difference,
+    lower=lambda a: a[0],
+    identity=(0.0, 0),
+    commutative=False,
+    name="alternating",
+)
+
+# name -> (aggregate, kinds of its columns)
+AGGREGATES: dict[str, tuple[wr.Aggregate, dict[str, str]]] = {
+    "count": (wr.count(), {}),
+    "count of a column": (wr.count("x"), {"x": "string"}),
+    "sum of integers": (wr.sum("x"), {"x": "int"}),
+    "sum of small integers": (wr.sum("x"), {"x": "small"}),
+    "sum of floats": (wr.sum("x"), {"x": "float"}),
+    "sum of decimals": (wr.sum("x"), {"x": "decimal"}),
+    "mean of integers": (wr.mean("x"), {"x": "int"}),
+    "mean of floats": (wr.mean("x"), {"x": "float"}),
+    "mean of decimals": (wr.mean("x"), {"x": "decimal"}),
+    "geometric mean": (wr.geometric_mean("x"), {"x": "float"}),
+    "variance": (wr.variance("x"), {"x": "float"}),
+    "variance of integers": (wr.variance("x", ddof=0), {"x": "int"}),
+    "stddev": (wr.stddev("x"), {"x": "mild"}),
+    "population stddev": (wr.stddev("x", ddof=0), {"x": "decimal"}),
+    "min of floats": (wr.min("x"), {"x": "float"}),
+    "min of strings": (wr.min("x"), {"x": "string"}),
+    "max of singles": (wr.max("x"), {"x": "single"}),
+    "max of decimals": (wr.max("x"), {"x": "decimal"}),
+    "max of times": (wr.max("x"), {"x": "time"}),
+    "min of booleans": (wr.min("x"), {"x": "bool"}),
+    "min count": (wr.min_count("x"), {"x": "float"}),
+    "max count": (wr.max_count("x"), {"x": "string"}),
+    "argmin": (wr.argmin("x", by="y"), {"x": "string", "y": "float"}),
+    "argmax": (wr.argmax("x", by="y"), {"x": "float", "y": "int"}),
+    "first of strings": (wr.first("x"), {"x": "string"}),
+    "first of dates": (wr.first("x"), {"x": "date"}),
+    "last of floats": (wr.last("x"), {"x": "float"}),
+    "last of decimals": (wr.last("x"), {"x": "decimal"}),
+    "collect floats": (wr.collect("x"), {"x": "float"}),
+    "collect strings": (wr.collect("x"), {"x": "string"}),
+    "collect times": (wr.collect("x"), {"x": "time"}),
+    "concat": (wr.concat("x", separator="|"), {"x": "string"}),
+    "ith youngest": (wr.ith_youngest("x", 2), {"x": "string"}),
+    "m4": (wr.m4("x"), {"x": "float"}),
+    "m4 of strings": (wr.m4("x"), {"x": "string"}),
+    "median": (wr.median("x"), {"x": "float"}),
+    "median of integers": (wr.median("x"), {"x": "int"}),
+    "median of decimals": (wr.median("x"), {"x": "decimal"}),
+    "quantile": (wr.quantile("x", 0.9), {"x": "float"}),
+    "lower quantile": (wr.quantile("x", 0.25, interpolation="lower"), {"x": "string"}),
+    "higher quantile": (wr.quantile("x", 0.25, interpolation="higher"), {"x": "time"}),
+    "nearest quantile": (wr.quantile("x", 0.5, interpolation="nearest"), {"x": "decimal"}),
+    "ith smallest": (wr.ith_smallest("x", 2), {"x": "float"}),
+    "distinct floats": (wr.distinct("x"), {"x": "float"}),
+    "distinct strings": (wr.distinct("x"), {"x": "string"}),
+    "approx distinct": (wr.approx_distinct("x"), {"x": "float"}),
+    "approx distinct of decimals": (wr.approx_distinct("x", precision=10), {"x": "decimal"}),
+    "top k": (wr.top_k("x", 2), {"x": "string"}),
+    "top k of floats": (wr.top_k("x", 3), {"x": "float"}),
+    "kll quantile": (wr.kll_quantile("x", 0.5, k=8), {"x": "float"}),
+    "t-digest quantile": (wr.tdigest_quantile("x", 0.9), {"x": "finite"}),
+    "moments": (wr.moments("x", k=3), {"x": "float"}),
+    "bloom filter": (wr.bloom_filter("x"), {"x": "int"}),
+    "bloom filter of floats": (wr.bloom_filter("x", capacity=100), {"x": "float"}),
+    "histogram": (wr.histogram("x", low=-3, high=4, bins=5), {"x": "float"}),
+    "histogram of decimals": (wr.histogram("x", low=-10, high=10, bins=4), {"x": "decimal"}),
+    "weighted mean": (wr.weighted_mean("x", weight="y"), {"x": "mild", "y": "int"}),
+    "covariance": (wr.covariance("x", "y"), {"x": "float", "y": "mild"}),
+    "correlation": (wr.correlation("x", "y"), {"x": "mild", "y": "mild"}),
+    "slope": (wr.slope("x", "y"), {"x": "mild", "y": "int"}),
+    "user's spread": (SPREAD, {"x": "mild"}),
+    "user's total": (TOTAL, {"x": "int"}),
+    "user's alternating sum": (ALTERNATING, {"x": "int"}),
+}

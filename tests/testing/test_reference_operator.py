@@ -1,0 +1,87 @@
+"""The reference operator against the oracle, and the transcripts on it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from functions import FUNCTIONS
+from hypothesis import given
+from hypothesis import strategies as st
+
+import windrow as wr
+from windrow.errors import QueryError
+from windrow.testing import ReferenceEngine, ReferenceOperator, answers, assert_same, replay, run_transcript
+from windrow.testing.strategies import queries, schedules, streams
+
+TRANSCRIPTS = sorted((Path(__file__).parent.parent / "transcripts").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
+def test_the_reference_operator_follows_the_transcript(path):
+    run_transcript(path, ReferenceEngine(), functions=FUNCTIONS)
+
+
+@given(st.data())
+def test_without_late_events_the_reference_operator_gives_the_oracles_answer(data):
+    table = data.draw(streams(time=pa.int64(), key=["int"], columns={"x": "int"}, ordered=True))
+    query = data.draw(queries(time=pa.int64(), key=["int"], columns={"x": "int"}))
+    operator = ReferenceOperator(query)
+    parts = []
+    for step, argument in data.draw(schedules(table, behind=0)):
+        if step == "process":
+            operator.process(argument)
+        else:
+            parts.append(operator.advance(argument))
+    parts.append(operator.finish())
+    if not operator.late().num_rows:
+        assert_same(answers(query, table), pa.concat_tables(parts))
+
+
+@given(st.data())
+def test_replaying_the_reference_changelog_gives_the_append_result(data):
+    table = data.draw(streams(time=pa.int64(), key=["int"], columns={"x": "int"}))
+    query = data.draw(queries(time=pa.int64(), key=["int"], columns={"x": "int"}))
+    steps = data.draw(schedules(table))
+    append, update = (ReferenceOperator(query, mode=mode, lateness=4) for mode in ("append", "update"))
+    appended, changed = [], []
+    for step, argument in steps:
+        for operator, parts in ((append, appended), (update, changed)):
+            if step == "process":
+                operator.process(argument)
+            else:
+                parts.append(operator.advance(argument))
+    appended.append(append.finish())
+    changed.append(update.finish())
+    assert_same(pa.concat_tables(appended), replay(pa.concat_tables(changed)))
+    assert append.late() == update.late()
+
+
+def test_a_watermark_that_goes_back_is_an_error():
+    query = wr.query(time="t", windows={"w": wr.tumbling(5)}, aggregates={"n": wr.count()})
+    operator = ReferenceOperator(query)
+    operator.process(pa.table({"t": [1]}))
+    operator.advance(3)
+    with pytest.raises(QueryError, match="cannot go back from 3 to 2"):
+        operator.advance(2)
+
+
+def test_a_transcript_that_differs_says_in_which_step():
+    transcript = {
+        "query": {"time": "t", "windows": {"w": "tumbling(5)"}, "aggregates": {"n": "count()"}},
+        "columns": {"t": "int64"},
+        "steps": [{"events": "t\n1"}, {"watermark": "5", "expect": "window start end n\nw 0 5 2"}],
+    }
+    with pytest.raises(AssertionError, match="step 2: n should be 2, not 1"):
+        run_transcript(transcript, ReferenceEngine())
+
+
+def test_a_transcript_must_raise_the_error_that_it_announces():
+    transcript = {
+        "query": {"time": "t", "windows": {"w": "tumbling(5)"}, "aggregates": {"n": "count()"}},
+        "columns": {"t": "int64"},
+        "steps": [{"events": "t\n1", "error": "something"}],
+    }
+    with pytest.raises(AssertionError, match="step 1: no error, but expected one with 'something'"):
+        run_transcript(transcript, ReferenceEngine())
