@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -43,16 +44,22 @@ class Measure:
             "a timestamp, date, integer or floating-point column is needed"
         )
 
-    @property
+    @cached_property
     def floating(self) -> bool:
         """Whether ticks are float64 (a float measure) and not int64."""
         return bool(pa.types.is_floating(self.type))
 
-    @property
+    @cached_property
+    def wide(self) -> bool:
+        """Whether ticks are the column's own 64-bit integers."""
+        kind = self.type
+        return bool(pa.types.is_timestamp(kind) or pa.types.is_int64(kind) or pa.types.is_date64(kind))
+
+    @cached_property
     def dtype(self) -> np.dtype[Any]:
         return np.dtype(np.float64 if self.floating else np.int64)
 
-    @property
+    @cached_property
     def tick_nanoseconds(self) -> int | None:
         """Length of one tick, or None for a measure that is not time."""
         if pa.types.is_timestamp(self.type):
@@ -67,12 +74,12 @@ class Measure:
     def zone(self) -> str | None:
         return self.type.tz if pa.types.is_timestamp(self.type) else None
 
-    @property
+    @cached_property
     def lowest(self) -> Tick:
         """The smallest tick the column's type can hold."""
         return self._bounds()[0]
 
-    @property
+    @cached_property
     def highest(self) -> Tick:
         """The largest tick the column's type can hold."""
         return self._bounds()[1]
@@ -140,8 +147,9 @@ class Measure:
 
     def array(self, ticks: np.ndarray) -> pa.Array:
         """Ticks as an Arrow array of the column's own type."""
-        if pa.types.is_timestamp(self.type) or pa.types.is_date64(self.type):
-            return pa.array(ticks, pa.int64()).cast(self.type)
+        if self.wide:
+            buffer = pa.py_buffer(np.ascontiguousarray(ticks))
+            return pa.Array.from_buffers(self.type, len(ticks), [None, buffer])
         if pa.types.is_date32(self.type):
             return pa.array(ticks.astype(np.int32), pa.int32()).cast(self.type)
         if self.floating:

@@ -194,7 +194,7 @@ def plain(type_: pa.DataType) -> Callable[..., pa.Array]:
     """A `build` for a result that is one number of Arrow type `type_`."""
 
     def build(values: list[np.ndarray], defined: np.ndarray, decoders: Any) -> pa.Array:
-        return pa.array(values[0], mask=None if defined.all() else ~defined).cast(type_)
+        return pa.array(values[0], type_, mask=None if defined.all() else ~defined)
 
     return build
 

@@ -39,16 +39,18 @@ def larger_of(a, b):  # type: ignore[no-untyped-def]
 
 
 def smallest_integer(x, low, high):  # type: ignore[no-untyped-def]
-    best = x[low]
-    for i in range(low, high):
-        best = min(best, x[i])
+    part = x[low:high]
+    best = part[0]
+    for i in range(part.shape[0]):
+        best = min(best, part[i])
     return (best,)
 
 
 def largest_integer(x, low, high):  # type: ignore[no-untyped-def]
-    best = x[low]
-    for i in range(low, high):
-        best = max(best, x[i])
+    part = x[low:high]
+    best = part[0]
+    for i in range(part.shape[0]):
+        best = max(best, part[i])
     return (best,)
 
 

@@ -52,9 +52,11 @@ def sum_integers(x, low, high):  # type: ignore[no-untyped-def]
         end = min(begin + SMALL_RUN, high)
         run = np.int64(0)
         bits = np.int64(0)
-        for i in range(begin, end):
-            run += x[i]
-            bits |= x[i] + HALF_RANGE
+        # A view that begins at 0: LLVM vectorizes the loop over it, not one over an inner range.
+        part = x[begin:end]
+        for i in range(part.shape[0]):
+            run += part[i]
+            bits |= part[i] + HALF_RANGE
         if bits >> 48 == 0:
             total_low, total_high = add_wide(total_low, total_high, run, run >> 63)
         else:
@@ -110,11 +112,12 @@ def sum_floats(x, low, high):  # type: ignore[no-untyped-def]
         s0 = s1 = s2 = s3 = 0.0
         c0 = c1 = c2 = c3 = 0.0
         r0 = r1 = r2 = r3 = 0.0
-        for i in range(begin, fours, 4):
-            s0, e0 = two_sum(s0, x[i])
-            s1, e1 = two_sum(s1, x[i + 1])
-            s2, e2 = two_sum(s2, x[i + 2])
-            s3, e3 = two_sum(s3, x[i + 3])
+        part = x[begin:fours]
+        for i in range(0, part.shape[0], 4):
+            s0, e0 = two_sum(s0, part[i])
+            s1, e1 = two_sum(s1, part[i + 1])
+            s2, e2 = two_sum(s2, part[i + 2])
+            s3, e3 = two_sum(s3, part[i + 3])
             c0, f0 = two_sum(c0, e0)
             c1, f1 = two_sum(c1, e1)
             c2, f2 = two_sum(c2, e2)
@@ -163,21 +166,22 @@ def moments(x, low, high):  # type: ignore[no-untyped-def]
         fours = begin + (end - begin) // 4 * 4
         shift = float(x[begin])
         s0 = s1 = s2 = s3 = 0.0
-        for i in range(begin, fours, 4):
-            s0 += x[i] - shift
-            s1 += x[i + 1] - shift
-            s2 += x[i + 2] - shift
-            s3 += x[i + 3] - shift
+        part = x[begin:fours]
+        for i in range(0, part.shape[0], 4):
+            s0 += part[i] - shift
+            s1 += part[i + 1] - shift
+            s2 += part[i + 2] - shift
+            s3 += part[i + 3] - shift
         for i in range(fours, end):
             s0 += x[i] - shift
         count = float(end - begin)
         mean = shift + (s0 + s1 + s2 + s3) / count
         q0 = q1 = q2 = q3 = 0.0
-        for i in range(begin, fours, 4):
-            d0 = x[i] - mean
-            d1 = x[i + 1] - mean
-            d2 = x[i + 2] - mean
-            d3 = x[i + 3] - mean
+        for i in range(0, part.shape[0], 4):
+            d0 = part[i] - mean
+            d1 = part[i + 1] - mean
+            d2 = part[i + 2] - mean
+            d3 = part[i + 3] - mean
             q0 += d0 * d0
             q1 += d1 * d1
             q2 += d2 * d2

@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Bound
+from windrow.aggregates.base import Aggregate, Bound, Scalars
 from windrow.aggregates.count import COUNT
 from windrow.engine.columns import Coder, require_columns
-from windrow.engine.partials import Numbers, Store, store_for
+from windrow.engine.partials import Log, Numbers, Store, store_for
 from windrow.errors import QueryError
 from windrow.measure import Measure
 from windrow.query import Query
@@ -26,11 +26,17 @@ PRESENCE: StoreKey = (COUNT, ())
 
 @dataclass
 class Answer:
-    """One aggregate of the query: its bound form and the key of the store that it reads."""
+    """One aggregate of the query: its bound form and the store that it reads."""
 
     bound: Bound
     columns: tuple[str, ...]
     key: StoreKey
+    store: Store
+
+
+def is_own(partial: Any) -> bool:
+    """Whether a partial is made by functions of the user's."""
+    return isinstance(partial, Scalars) and partial.own
 
 
 class Binding:
@@ -45,6 +51,9 @@ class Binding:
         self.presence = Numbers(COUNT, 0, self.measure.dtype)
         self.stores: dict[StoreKey, Store] = {PRESENCE: self.presence}
         self.answers: dict[str, Answer] = {}
+        self.folded: list[tuple[Any, tuple[str, ...], Store]] = []
+        self.needs_arrival = False
+        self.uncoded: set[str] = set()
         for name, aggregate in query.aggregates.items():
             self.add(name, aggregate)
 
@@ -63,7 +72,8 @@ class Binding:
         for column, type_ in zip(aggregate.columns, types, strict=True):
             if bound.kinds:
                 self.coders.setdefault(column, Coder(column, type_))
-        self.answers[name] = Answer(bound, aggregate.columns, key)
+        self.answers[name] = Answer(bound, aggregate.columns, key, self.stores[key])
+        self._arrange()
         return fresh
 
     def remove(self, name: str) -> None:
@@ -73,6 +83,18 @@ class Binding:
             del self.stores[key]
         used = {c for answer in self.answers.values() if answer.bound.kinds for c in answer.columns}
         self.coders = {c: coder for c, coder in self.coders.items() if c in used}
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """What each batch needs to know: stores to fold, the user's own first, as they may fail."""
+        folded = [(partial, columns, s) for (partial, columns), s in self.stores.items()]
+        folded = [f for f in folded if f[2] is not self.presence]
+        self.folded = sorted(folded, key=lambda f: not is_own(f[0]))
+        self.needs_arrival = any(
+            isinstance(s, Log) or (isinstance(s, Numbers) and s.timed) for _, _, s in self.folded
+        )
+        coded = set(self.coders)
+        self.uncoded = {c for a in self.answers.values() for c in a.columns if c not in coded}
 
     @property
     def columns(self) -> tuple[str, ...]:

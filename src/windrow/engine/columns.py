@@ -64,12 +64,33 @@ def require_columns(schema: pa.Schema, names: tuple[str, ...]) -> None:
             raise QueryError(f"column {name!r} occurs {len(found)} times")
 
 
+def raw(array: pa.Array, dtype: type) -> np.ndarray:
+    """The numbers of an array of 64-bit values, without a copy or a look at its type; no nulls."""
+    data = array.buffers()[1]
+    if data is None:
+        return np.empty(0, dtype)
+    return np.frombuffer(data, dtype)[array.offset : array.offset + len(array)]
+
+
+def is_wide(type_: pa.DataType) -> bool:
+    """Whether values are 64-bit integers in memory."""
+    return bool(
+        pa.types.is_int64(type_)
+        or pa.types.is_timestamp(type_)
+        or pa.types.is_date64(type_)
+        or pa.types.is_duration(type_)
+        or pa.types.is_uint64(type_)
+    )
+
+
 def ticks_of(array: pa.Array, measure: Measure) -> tuple[np.ndarray, np.ndarray | None]:
     """Times as ticks, and a mask of the rows that have none (null or NaN), or None."""
     missing = None
     if array.null_count:
         missing = array.is_null().to_numpy(zero_copy_only=False)
         array = array.fill_null(pa.scalar(0, pa.int64()).cast(array.type) if not measure.floating else 0.0)
+    if measure.wide:
+        return raw(array, np.int64), missing
     if measure.floating:
         values = array.cast(pa.float64()).to_numpy(zero_copy_only=False)
         nan = np.isnan(values)
@@ -80,19 +101,6 @@ def ticks_of(array: pa.Array, measure: Measure) -> tuple[np.ndarray, np.ndarray 
     if pa.types.is_date32(array.type):
         array = array.cast(pa.int32())
     return array.cast(pa.int64()).to_numpy(zero_copy_only=False), missing
-
-
-def oversized(array: pa.Array) -> np.ndarray | None:
-    """A mask of the rows whose value does not fit in 64 bits with a sign, or None."""
-    kind = array.type
-    if not (pa.types.is_uint64(kind) or pa.types.is_decimal128(kind)) or not len(array):
-        return None
-    width = kind.bit_width // 64
-    words = np.frombuffer(array.buffers()[1], np.int64)[width * array.offset :][: width * len(array)]
-    wrong = words < 0 if width == 1 else words[1::2] != words[0::2] >> 63
-    if array.null_count:
-        wrong = wrong & array.is_valid().to_numpy(zero_copy_only=False)
-    return wrong if wrong.any() else None
 
 
 class Coder:
@@ -108,7 +116,20 @@ class Coder:
         self.type = type_
         self.text = is_text(type_)
         self.kept = 0
+        self._wide = is_wide(type_)
+        self._may_be_oversized = pa.types.is_uint64(type_) or pa.types.is_decimal128(type_)
         self.dictionary: pa.Array = pa.array([], text_type(type_)) if self.text else None
+
+    def oversized(self, array: pa.Array) -> np.ndarray | None:
+        """A mask of the rows whose value does not fit in 64 bits with a sign, or None."""
+        if not self._may_be_oversized or not len(array):
+            return None
+        width = self.type.bit_width // 64
+        words = np.frombuffer(array.buffers()[1], np.int64)[width * array.offset :][: width * len(array)]
+        wrong = words < 0 if width == 1 else words[1::2] != words[0::2] >> 63
+        if array.null_count:
+            wrong = wrong & array.is_valid().to_numpy(zero_copy_only=False)
+        return wrong if wrong.any() else None
 
     def encode(self, array: pa.Array) -> tuple[np.ndarray, np.ndarray | None, np.ndarray | None]:
         """Codes, positions of non-null rows (None if all), and old-to-new codes (None if unchanged).
@@ -126,6 +147,8 @@ class Coder:
             return np.ascontiguousarray(halves[0::2]), present, None
         if array.null_count:
             array = array.fill_null(False if pa.types.is_boolean(array.type) else _zero(array.type))
+        if self._wide:
+            return raw(array, np.int64), present, None
         if pa.types.is_floating(array.type):
             return array.cast(pa.float64()).to_numpy(zero_copy_only=False), present, None
         if pa.types.is_date32(array.type):

@@ -29,7 +29,7 @@ def mark_progressions(periods, phases, base, high, step, marks):  # type: ignore
         while edge <= base:
             edge += period
         while edge <= high:
-            marks[(edge - base) // step] = 1
+            marks[(edge - base) // step] = True
             edge += period
 
 
@@ -114,8 +114,8 @@ def _periodic_edges(windows: WindowSet, base: Tick, low: Tick, high: Tick) -> np
     count = estimate(windows, base, high)
     step = windows.grid
     on_grid = not windows.measure.floating and (base - windows.phases[0]) % step == 0
-    if on_grid and (high - base) // step <= 32 * count + 4096:
-        marks = np.zeros(int((high - base) // step) + 1, np.uint8)
+    if on_grid and (high - base) // step <= 96 * count + 4096:
+        marks = np.zeros(int((high - base) // step) + 1, np.bool_)
         mark_progressions(windows.periods, windows.phases, base, high, step, marks)
         return np.flatnonzero(marks) * step + base
     room = np.empty(count + 4 * len(windows.periods), windows.measure.dtype)

@@ -1,6 +1,6 @@
 """From windows due to a result table: merge the slices of each window, lower, and lay out columns.
 
-Rows come window by window, in time order, keys in order of first appearance. Work is done in blocks,
+The order of rows is not part of the answer: they come by stretches of time, window by window. Work is done in blocks,
 so that a million keys times many windows never lie in memory as partials at once.
 """
 
@@ -23,12 +23,12 @@ from windrow.query import Query
 if TYPE_CHECKING:
     from windrow.engine.operator import Operator
 
-BLOCK_CELLS = 1 << 22
+BLOCK_CELLS = 1 << 18
 WINDOW_TYPE = pa.dictionary(pa.int32(), pa.string())
 
 
 def result_schema(operator: Operator) -> pa.Schema:
-    """The schema of an operator's results."""
+    """The schema of an operator's results, which changes only with its aggregates."""
     binding = operator.binding
     assert binding is not None
     fields = list(operator.keys.schema)
@@ -83,17 +83,18 @@ class Emission:
 
     def __init__(self, operator: Operator) -> None:
         self._operator = operator
+        self._schema = operator.result_schema
+        self._names = pa.array(operator.windows.names, pa.string())
         self._batches: list[pa.RecordBatch] = []
         self._revised: list[tuple[tuple[str, Tick, Tick], np.ndarray]] = []
 
     def table(self) -> pa.Table:
-        return pa.Table.from_batches(self._batches, result_schema(self._operator))
+        return pa.Table.from_batches(self._batches, self._schema)
 
     def emit(self, due: Due) -> None:
         """Rows for windows that are given out for the first time."""
         for block in self._blocks(due):
-            count = self._merged_presence(block)
-            rows = np.flatnonzero(count) if not count.all() else None
+            rows = self._present(block)
             picked = self._rows(block, rows)
             extra = self._changes(len(picked[0]), "insert")
             self._append(block, rows, picked, extra)
@@ -132,6 +133,13 @@ class Emission:
         operator = self._operator
         return operator.presence.merge(block, operator.slices.slots, operator.keys.count)[1]
 
+    def _present(self, block: Due) -> np.ndarray | None:
+        """Windows x keys that hold an event; None if all do, as they must where there is one key."""
+        if self._operator.keys.count == 1:
+            return None
+        count = self._merged_presence(block)
+        return None if count.all() else np.flatnonzero(count)
+
     def _rows(self, block: Due, rows: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """The window and the key of each output row; None stands for all windows x keys."""
         keys = self._operator.keys.count
@@ -154,27 +162,26 @@ class Emission:
             window = slice(None)
         measure = operator.binding.measure  # type: ignore[union-attr]
         columns = [column.take(pa.array(key)) for column in operator.keys.columns]
-        names = pa.array(operator.windows.names, pa.string())
-        columns.append(pa.DictionaryArray.from_arrays(pa.array(block.spec[window].astype(np.int32)), names))
+        spec = pa.array(block.spec[window].astype(np.int32))
+        columns.append(pa.DictionaryArray.from_arrays(spec, self._names, safe=False))
         columns += [measure.array(block.start[window]), measure.array(block.end[window])]
         columns += self._aggregates(block, rows, picked)
-        schema = result_schema(operator)
-        self._batches.append(pa.RecordBatch.from_arrays([*columns, *extra], schema=schema))
+        self._batches.append(pa.RecordBatch.from_arrays([*columns, *extra], schema=self._schema))
 
     def _aggregates(self, block: Due, rows: np.ndarray | None, picked: Any) -> list[pa.Array]:
         operator = self._operator
         binding = operator.binding
         assert binding is not None
-        merged: dict[Any, tuple[list[np.ndarray], np.ndarray]] = {}
+        merged: dict[int, tuple[list[np.ndarray], np.ndarray]] = {}
         columns = []
         for name in operator.query.aggregates:
             answer = binding.answers[name]
-            store = binding.stores[answer.key]
+            store = answer.store
             decoders = binding.decoders(answer)
             if isinstance(store, Numbers):
-                if answer.key not in merged:
-                    merged[answer.key] = self._merged(store, block, rows)
-                fields, n = merged[answer.key]
+                if id(store) not in merged:
+                    merged[id(store)] = self._merged(store, block, rows)
+                fields, n = merged[id(store)]
                 column = self._lower(name, answer.bound, fields, n, block, picked, decoders)
             else:
                 assert isinstance(store, (Multisets, Log))

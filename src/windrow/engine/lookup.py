@@ -1,8 +1,12 @@
 """Finding a place in sorted numbers without a search: a table over equal steps of their range.
 
-The table says, for each step, the last number at or before it (or the first number at all). From
-there the right place is usually zero or one comparison away. A table of twice as many steps as
-numbers costs one pass to build and makes slicing of disordered events a matter of two loads.
+The table says, for each step, the last number at or before its beginning (or the first number at
+all). From there the right place is usually zero or one comparison away. A table of about as many
+steps as numbers (more, where it fits in the first-level cache) costs one pass to build and makes
+slicing of disordered events a matter of two loads.
+
+The step of a point is `int((point - base) * scale) >> shift`: for integers scale is 1 and steps are
+powers of two, so there is no rounding at all; for floats shift is 0.
 """
 
 from __future__ import annotations
@@ -14,34 +18,46 @@ from numba import njit
 
 
 @njit(cache=True, nogil=True)
-def fill_lookup(values, base, scale, table):  # type: ignore[no-untyped-def]
-    """table[b] is the last position whose value is at or before `base + b*scale`, at least 0."""
-    j = 0
-    last = values.shape[0] - 1
-    for b in range(table.shape[0]):
-        low = b * scale
-        while j < last and values[j + 1] - base <= low:
-            j += 1
-        table[b] = j
+def fill_lookup(values, base, scale, shift, table):  # type: ignore[no-untyped-def]
+    """table[b] is the last position whose value lies in a step before b, at least 0."""
+    b = 0
+    for j in range(1, values.shape[0]):
+        step = min(np.int64((values[j] - base) * scale) >> shift, np.int64(table.shape[0] - 1))
+        while b <= step:
+            table[b] = j - 1
+            b += 1
+    while b < table.shape[0]:
+        table[b] = values.shape[0] - 1
+        b += 1
 
 
-def lookup(values: np.ndarray, low: Any, high: Any) -> tuple[Any, float, np.ndarray]:
-    """(base, inverse, table) for points between low and high: begin at `table[(point-base)*inverse]`.
+def lookup(values: np.ndarray, low: Any, high: Any) -> tuple[Any, Any, Any, np.ndarray]:
+    """(base, scale, shift, table) for `values`, of which most lie between low and high.
 
-    low and high are of the dtype of `values`, so that differences of large integers stay exact.
+    low and high are of the dtype of `values`.
     """
-    table = np.empty(max(2 * len(values), min(16 * len(values), 16384)) + 1, np.int32)
-    span = float(high) - float(low)
-    scale = span / len(table) if span > 0 else 1.0
-    fill_lookup(values, low, scale, table)
-    return low, 1.0 / scale, table
+    size = max(len(values), min(16 * len(values), 16384))
+    if values.dtype.kind == "f":
+        span = high - low
+        scale = size / span if span > 0 else values.dtype.type(1.0)
+        shift = np.int64(0)
+        size += 1
+    else:
+        span = int(high) - int(low)
+        scale = np.int64(1)
+        shift = np.int64(max(0, (span // size).bit_length()))
+        size = (span >> int(shift)) + 1
+    table = np.empty(size, np.int32)
+    fill_lookup(values, low, scale, shift, table)
+    return low, scale, shift, table
 
 
 @njit(cache=True, nogil=True)
-def first_not_before(values, point, base, inverse, table):  # type: ignore[no-untyped-def]
+def first_not_before(values, point, base, scale, shift, table):  # type: ignore[no-untyped-def]
     """The first position whose value is at or after `point` (the number of values, if none is)."""
     count = values.shape[0]
-    j = np.int64(table[np.int64(min(max((point - base) * inverse, 0.0), table.shape[0] - 1.0))])
+    step = np.int64((point - base) * scale) >> shift
+    j = np.int64(table[min(max(step, 0), table.shape[0] - 1)])
     while j > 0 and values[j - 1] >= point:
         j -= 1
     while j < count and values[j] < point:

@@ -17,26 +17,29 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Scalars
+from windrow.aggregates.base import Aggregate
 from windrow.aggregates.count import COUNT
 from windrow.durations import Duration, DurationLike, parse_duration
-from windrow.engine.binding import Binding
-from windrow.engine.columns import batches, oversized, ticks_of
+from windrow.engine.binding import Binding, is_own
+from windrow.engine.columns import batches, ticks_of
 from windrow.engine.cutting import Cells, Runs, cut, scan_times
 from windrow.engine.edges import edges_around, edges_between, estimate, neighbours
-from windrow.engine.emission import Emission, Ledger, empty_result
+from windrow.engine.emission import Emission, Ledger, empty_result, result_schema
 from windrow.engine.keys import Keys
 from windrow.engine.partials import Log, Numbers, Store
 from windrow.engine.partials.user import blame
 from windrow.engine.slices import Slices
 from windrow.engine.windows import Due, due_windows
-from windrow.errors import DataError, LimitError, QueryError, UserFunctionError
+from windrow.errors import DataError, LimitError, QueryError, UserFunctionError, WindrowError
 from windrow.measure import Measure, PointLike, Tick
 from windrow.planner.window_set import FEW, UNMERGED, WindowSet
 from windrow.query import Query, refuse_name_clashes
 from windrow.windows.base import Window
 
 MODES = ("append", "update")
+# Small batches make edges for so many batches ahead, as long as these are not too many.
+AHEAD = 64
+MOST_AHEAD = 10_000
 
 
 @dataclass(frozen=True)
@@ -70,10 +73,16 @@ class Settings:
 
 @dataclass(frozen=True)
 class Metrics:
-    """Counters since the operator was made, and sizes now. `live_slices` counts slices, not keys."""
+    """Counters since the operator was made, and sizes now.
+
+    `events` were taken in, `late` ones missed all of their windows, `partly_late` ones are among
+    `events` but missed some. `live_slices` counts slices, each of which has a cell per key;
+    `partial_bytes` is what the partials of all cells need, `bytes` what everything takes.
+    """
 
     events: int
     late: int
+    partly_late: int
     bad: int
     live_slices: int
     keys: int
@@ -88,6 +97,7 @@ class Counters:
 
     events: int = 0
     late: int = 0
+    partly_late: int = 0
     bad: int = 0
 
 
@@ -127,6 +137,10 @@ class Operator:
             scan = scan_times(times) if len(times) else scan
         if len(times):
             self._take(batch, times, *scan)
+            if self.watermark is not None and scan[0] < self._horizon(self.watermark):
+                missed = times[times < self._horizon(self.watermark)]
+                early = self.windows.earliest_ends(missed) <= self._horizon(self.watermark)
+                self.counters.partly_late += int(np.count_nonzero(early))
 
     def prepare(self, schema: pa.Schema) -> None:
         """Fit the query to the types of a table, or check that these are the types it was fitted to."""
@@ -154,9 +168,11 @@ class Operator:
         self.highest_time: Tick | None = None
         self.keys_after_collection = 0
         self.fresh_seen = False
+        self._edges = np.empty(0, measure.dtype)
         self._set_reach(measure)
         self.threshold: Tick = self.lowest
         self.binding = binding
+        self.result_schema = result_schema(self)
         if self.early_watermark is not None:
             self.advance_to(measure.point(self.early_watermark, what="watermark"))
 
@@ -205,8 +221,8 @@ class Operator:
         """Columns with values that do not fit in 64 bits: a problem number, the column, a mask."""
         assert self.binding is not None
         found = {}
-        for position, name in enumerate(self.binding.coders):
-            wrong = oversized(batch.column(name))
+        for position, (name, coder) in enumerate(self.binding.coders.items()):
+            wrong = coder.oversized(batch.column(name))
             if wrong is not None:
                 found[5 + position] = (name, wrong)
         return found
@@ -253,7 +269,7 @@ class Operator:
     # -- events into slices ----------------------------------------------------------------------
 
     def _take(self, batch: pa.RecordBatch, times: np.ndarray, low: Tick, high: Tick, ordered: bool) -> None:
-        edges = self.slices.reconcile(self._edges(times, low, high))
+        edges = self.slices.reconcile(self._edges_for(times, low, high))
         found = cut(times, edges, ordered=ordered)
         starts, ends = edges[found.slices], edges[found.slices + 1]
         inside = self.windows.covers(starts) if self.windows.may_leave_gaps else None
@@ -261,8 +277,9 @@ class Operator:
             # The first edge may be a sentinel far below; a slice before every window has no cover.
             starts, ends = starts[inside], ends[inside]
         numbers = self.keys.numbers(batch)
-        self._make_room(self.slices.missing(starts))
-        slots, fresh = self.slices.resolve(starts, ends)
+        at, there = self.slices.find(starts)
+        self._make_room(len(starts) - int(np.count_nonzero(there)))
+        slots, fresh = self.slices.resolve(starts, ends, at, there)
         for store in self.stores():
             store.reset(fresh)
         base = slots * self.stride
@@ -270,7 +287,12 @@ class Operator:
             base = np.full(len(inside), -1)
             base[inside] = slots * self.stride
         segments = found.place(base, numbers, len(times))
-        self._fold(batch, times, segments)
+        try:
+            self._fold(batch, times, segments)
+        except WindrowError:
+            # A slice that exists holds an event.
+            self.slices.forget(fresh)
+            raise
         if numbers is None:
             inside = base >= 0
             self.presence.n[base[inside]] += found.sizes[inside]
@@ -280,10 +302,20 @@ class Operator:
         self.counters.events += len(times)
         self.highest_time = high if self.highest_time is None else max(self.highest_time, high)
 
-    def _edges(self, times: np.ndarray, low: Tick, high: Tick) -> np.ndarray:
-        if estimate(self.windows, low, high) > 8 * len(times) + 1_000_000:
-            return edges_around(self.windows, times)
-        return edges_between(self.windows, low, high)
+    def _edges_for(self, times: np.ndarray, low: Tick, high: Tick) -> np.ndarray:
+        """Edges that enclose all times; small batches take them from a stretch that was made before."""
+        known = self._edges
+        if not (len(known) and known[0] <= low and high < known[-1]):
+            beyond = min(high + AHEAD * (high - low), self._clamp(self.highest))
+            if estimate(self.windows, low, beyond) <= MOST_AHEAD:
+                known = edges_between(self.windows, low, beyond)
+                self._edges = known
+            elif estimate(self.windows, low, high) > 8 * len(times) + 1_000_000:
+                return edges_around(self.windows, times)
+            else:
+                return edges_between(self.windows, low, high)
+        first, last = np.searchsorted(known, [low, high], side="right")
+        return known[first - 1 : last + 1]
 
     def stores(self) -> list[Store]:
         """Everything that lies in the arena."""
@@ -295,14 +327,14 @@ class Operator:
         """Room for `need` more slices and for all keys that are known."""
         stride = self.stride
         if self.keys.count > stride or self.presence.stride == 0:
-            stride = max(self.keys.count, min(2 * stride, 1 << 30) if self.presence.stride else 1)
+            stride = max(self.keys.count, stride + stride // 2 if self.presence.stride else 1)
         cells = (len(self.slices) + need) * self.keys.count
         if cells > self.settings.max_slices:
             raise LimitError(
                 f"{len(self.slices) + need:,} slices of {self.keys.count:,} keys are {cells:,} live slices, "
                 f"more than the limit of max_slices={self.settings.max_slices:,}; nothing of this batch was taken"
             )
-        capacity = self.slices.room(need)
+        capacity = self.slices.room(need, tight=stride > FEW)
         if stride != self.stride or capacity != self.slices.capacity or self.presence.stride == 0:
             self.resize(capacity, stride, slice(0, self.keys.count))
 
@@ -316,19 +348,16 @@ class Operator:
 
     def _fold(self, batch: pa.RecordBatch, times: np.ndarray, segments: Runs | Cells) -> None:
         assert self.binding is not None
-        needs_arrival = any(isinstance(s, Log) or (isinstance(s, Numbers) and s.timed) for s in self.stores())
+        needs_arrival = self.binding.needs_arrival
         arrival = self.counters.events + np.arange(len(times)) if needs_arrival else times[:0]
         codes, present = self._encode(batch)
         undo: list[tuple[Numbers, list[np.ndarray], np.ndarray]] = []
-        ordered = sorted(self.binding.stores.items(), key=lambda item: not _is_own(item[0][0]))
-        for (partial, columns), store in ordered:
-            if store is self.presence:
-                continue
+        for partial, columns, store in self.binding.folded:
             rows = _common_rows([present[c] for c in columns if present[c] is not None])
             part = segments if rows is None else segments.only(rows)
             inputs = [codes[c] if rows is None else codes[c][rows] for c in columns if c in codes]
             stamps = (times, arrival) if rows is None or not needs_arrival else (times[rows], arrival[rows])
-            if not _is_own(partial) or isinstance(store, Log):
+            if not is_own(partial) or isinstance(store, Log):
                 store.fold(part, inputs, stamps)
                 continue
             assert isinstance(store, Numbers)
@@ -351,12 +380,10 @@ class Operator:
             codes[name], present[name], moved = coder.encode(batch.column(name))
             if moved is not None:
                 self._recode(name, moved)
-        for answer in self.binding.answers.values():
-            for name in answer.columns:
-                if name not in present:
-                    array = batch.column(name)
-                    valid = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
-                    present[name] = None if valid is None else np.flatnonzero(valid)
+        for name in self.binding.uncoded:
+            array = batch.column(name)
+            valid = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
+            present[name] = None if valid is None else np.flatnonzero(valid)
         return codes, present
 
     def _recode(self, column: str, moved: np.ndarray) -> None:
@@ -553,14 +580,14 @@ class Operator:
         """Counters and sizes."""
         seen = self.counters
         if self.binding is None:
-            return Metrics(seen.events, seen.late, seen.bad, 0, 0, 0, 0, self.early_watermark)
+            return Metrics(
+                **vars(seen), live_slices=0, keys=0, bytes=0, partial_bytes=0, watermark=self.early_watermark
+            )
         stores = self.stores()
         cells = len(self.slices) * self.keys.count
         shown = None if self.watermark is None else self.binding.measure.scalar(self.watermark)
         return Metrics(
-            events=seen.events,
-            late=seen.late,
-            bad=seen.bad,
+            **vars(seen),
             live_slices=len(self.slices),
             keys=self.keys.count if self.query.key else 0,
             bytes=sum(s.nbytes for s in stores) + self.keys.nbytes + self.slices.nbytes,
@@ -639,6 +666,7 @@ class Operator:
             self.query, self.windows = old
             self._set_reach(self.binding.measure)
             raise
+        self._edges = self._edges[:0]
         if len(self.slices):
             self.slices.mix(self.slices.ends[-1])
         if self.watermark is not None:
@@ -664,6 +692,7 @@ class Operator:
         earlier = {a.key: n for n, a in self.binding.answers.items()}
         fresh = self.binding.add(name, aggregate)
         self.query = query
+        self.result_schema = result_schema(self)
         key = self.binding.answers[name].key
         if not fresh:
             start = self.complete_from.get("aggregate " + earlier[key])
@@ -683,6 +712,7 @@ class Operator:
         self.query = replace(self.query, aggregates=MappingProxyType(rest))
         if self.binding is not None:
             self.binding.remove(name)
+            self.result_schema = result_schema(self)
             self.complete_from.pop("aggregate " + name, None)
 
     def _require(self, what: str, name: str, known: Any) -> None:
@@ -704,10 +734,6 @@ def first_start(windows: WindowSet, point: Tick) -> Tick:
         starts, _ = placement.windows(point, point + 2 * placement.length)
         candidates += starts[starts >= point][:1].tolist()
     return min(candidates, default=windows.measure.highest)
-
-
-def _is_own(partial: Any) -> bool:
-    return isinstance(partial, Scalars) and partial.own
 
 
 def _common_rows(masks: list[Any]) -> np.ndarray | None:

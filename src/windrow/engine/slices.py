@@ -60,15 +60,13 @@ class Slices:
         there[there] = self.starts[at[there]] == starts[there]
         return at, there
 
-    def missing(self, starts: np.ndarray) -> int:
-        return int(len(starts) - self.find(starts)[1].sum())
-
-    def resolve(self, starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def resolve(
+        self, starts: np.ndarray, ends: np.ndarray, at: np.ndarray, there: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """The slot of each slice, made where it does not exist, and the slots that are new.
 
-        There must be room: see `missing` and `room`.
+        `at` and `there` are what `find` gives, and there must be `room`.
         """
-        at, there = self.find(starts)
         slots = np.empty(len(starts), np.int64)
         slots[there] = self.slots[at[there]]
         need = len(starts) - int(there.sum())
@@ -86,17 +84,27 @@ class Slices:
             self.slots = np.insert(self.slots, at[~there], fresh)
         return slots, fresh
 
-    def room(self, need: int) -> int:
-        """The capacity that is needed to make `need` more slices (the present one, if it is enough)."""
+    def room(self, need: int, *, tight: bool) -> int:
+        """The capacity that is needed to make `need` more slices (the present one, if it is enough).
+
+        `tight` adds a quarter and no more, for slices that are large because there are many keys.
+        """
         if need <= len(self._free):
             return self.capacity
-        return max(2 * self.capacity, self.capacity + need - len(self._free), 8)
+        least = len(self) + need
+        return least + (least // 4 if tight else least + 8)
 
     def repack(self, capacity: int) -> None:
         """The slices move to slots 0, 1, 2, ... of an arena of `capacity` slots."""
         self.slots = np.arange(len(self))
         self._free = np.arange(len(self), capacity)
         self.capacity = capacity
+
+    def forget(self, slots: np.ndarray) -> None:
+        """Let go of the slices in these slots, as if they had never been made."""
+        keep = ~np.isin(self.slots, slots)
+        self.starts, self.ends, self.slots = self.starts[keep], self.ends[keep], self.slots[keep]
+        self._free = np.concatenate([self._free, slots])
 
     def evict_before(self, threshold: Tick) -> int:
         """Let go of the slices that begin before `threshold`; how many there were."""

@@ -89,7 +89,12 @@ def fold_cells(cell, {inputs}{f}n):
 
 def merge_lazy(first, last, slot, stride, keys, {f}n, {o}on):
     for w in range(first.shape[0]):
-        for r in range(first[w], last[w]):
+        base = slot[first[w]] * stride
+        for k in range(keys):
+            c = base + k
+            d = w * keys + k
+{_copy("o", "[d]", "f", "[c]", fields, 12)}            on[d] = n[c]
+        for r in range(first[w] + 1, last[w]):
             base = slot[r] * stride
             for k in range(keys):
                 c = base + k
@@ -98,6 +103,7 @@ def merge_lazy(first, last, slot, stride, keys, {f}n, {o}on):
 
 
 def merge_prefix(first, last, low, high, slot, stride, keys, {f}n, {p}pn, {o}on):
+    # The caller has put the identity into the first `keys` cells of p, and zeros into pn.
     for r in range(low, high):
         base = slot[r] * stride
         d = (r - low) * keys
@@ -155,7 +161,11 @@ def merge_tree(first, last, low, high, slot, stride, keys, {f}n, {p}pn, {o}on):
         for j in range(right, 128):
             nodes[count] = nodes[j]
             count += 1
-        for j in range(count):
+        base = nodes[0] * keys
+        for k in range(keys):
+            d = w * keys + k
+{_copy("o", "[d]", "p", "[base + k]", fields, 12)}            on[d] = pn[base + k]
+        for j in range(1, count):
             base = nodes[j] * keys
             for k in range(keys):
                 d = w * keys + k

@@ -8,6 +8,7 @@ years costs nothing.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numba import njit
@@ -16,6 +17,9 @@ from windrow.engine.lookup import first_not_before, lookup
 from windrow.engine.slices import Slices
 from windrow.measure import Tick
 from windrow.planner.window_set import WindowSet
+
+STRETCH = 8192
+FIRST_ROOM = 1 << 20
 
 
 @dataclass
@@ -30,6 +34,16 @@ class Due:
 
     def __len__(self) -> int:
         return len(self.spec)
+
+    @cached_property
+    def span(self) -> tuple[int, int]:
+        """The slices that the windows cover together: from the first one to behind the last one."""
+        return int(self.first.min()), int(self.last.max())
+
+    @cached_property
+    def covered(self) -> int:
+        """How many slices the windows cover, each counted once per window."""
+        return int(self.last.sum() - self.first.sum())
 
     def where(self, keep: np.ndarray | slice) -> Due:
         return Due(self.spec[keep], self.start[keep], self.end[keep], self.first[keep], self.last[keep])
@@ -47,65 +61,98 @@ def first_ending_after(point, every, offset, whole, rest):  # type: ignore[no-un
 
 
 @njit(cache=True, nogil=True)
-def list_due(every, offset, whole, rest, after, until, starts, base, inverse, table, room):  # type: ignore[no-untyped-def]
-    """Windows that end in (after, until] and hold a slice.
+def list_due(  # type: ignore[no-untyped-def]
+    every,
+    offset,
+    whole,
+    rest,
+    after,
+    until,
+    starts,
+    base,
+    scale,
+    shift,
+    table,
+    placement,
+    begin,
+    finish,
+    first,
+    last,
+):
+    """Windows that end in (after, until] and hold a slice; how many, or -1 if there is no room.
 
-    starts: of the slices, ascending, not empty, with their lookup table. Gives parallel arrays placement, start, end, first,
-    last; `room` is a guess of how many there are.
+    starts: of the slices, ascending, not empty, with their lookup table. Fills the parallel arrays
+    placement, begin, finish, first, last. Time is walked in stretches that fit in cache, and within a
+    stretch placement by placement.
     """
-    placement = np.empty(room, np.int64)
-    begin = np.empty(room, starts.dtype)
-    finish = np.empty(room, starts.dtype)
-    first = np.empty(room, np.int64)
-    last = np.empty(room, np.int64)
     count = 0
+    room = placement.shape[0]
     slices = starts.shape[0]
+    following = np.empty(every.shape[0], np.int64)
+    # Where windows touch, the first slice of one is the first slice after the one before.
+    reached = np.full(every.shape[0], -1)
     for i in range(every.shape[0]):
-        step, shift, slides, rem = every[i], offset[i], whole[i], rest[i]
-        k = first_ending_after(max(after, starts[0]), step, shift, slides, rem)
-        # Where windows touch, the first slice of one is the first slice after the one before.
-        touching = slides == 1 and rem == 0
-        b = np.int64(-1)
-        while True:
-            start = shift + k * step
-            end = shift + (k + slides) * step + rem
-            if end > until:
-                break
-            a = b if touching and b >= 0 else first_not_before(starts, start, base, inverse, table)
-            if a == slices:
-                break
-            if starts[a] >= end:
-                k = max(k + 1, first_ending_after(starts[a], step, shift, slides, rem))
-                b = np.int64(-1)
-                continue
-            b = first_not_before(starts, end, base, inverse, table)
-            if count == placement.shape[0]:
-                placement = np.concatenate((placement, np.empty_like(placement)))
-                begin = np.concatenate((begin, np.empty_like(begin)))
-                finish = np.concatenate((finish, np.empty_like(finish)))
-                first = np.concatenate((first, np.empty_like(first)))
-                last = np.concatenate((last, np.empty_like(last)))
-            placement[count] = i
-            begin[count] = start
-            finish[count] = end
-            first[count] = a
-            last[count] = b
-            count += 1
-            k += 1
-    return placement[:count], begin[:count], finish[:count], first[:count], last[:count]
+        following[i] = first_ending_after(max(after, starts[0]), every[i], offset[i], whole[i], rest[i])
+    stretch = 0
+    while stretch < slices:
+        stretch += STRETCH
+        limit = until if stretch >= slices else min(until, starts[stretch])
+        for i in range(every.shape[0]):
+            step, origin, slides, rem = every[i], offset[i], whole[i], rest[i]
+            touching = slides == 1 and rem == 0
+            k = following[i]
+            b = reached[i]
+            while True:
+                start = origin + k * step
+                end = origin + (k + slides) * step + rem
+                if end > limit:
+                    break
+                a = b if touching and b >= 0 else first_not_before(starts, start, base, scale, shift, table)
+                if a == slices:
+                    break
+                if starts[a] >= end:
+                    k = max(k + 1, first_ending_after(starts[a], step, origin, slides, rem))
+                    b = np.int64(-1)
+                    continue
+                b = first_not_before(starts, end, base, scale, shift, table)
+                if count == room:
+                    return -1
+                placement[count] = i
+                begin[count] = start
+                finish[count] = end
+                first[count] = a
+                last[count] = b
+                count += 1
+                k += 1
+            following[i] = k
+            reached[i] = b
+    return count
+
+
+def periodic_due(windows: WindowSet, starts: np.ndarray, after: Tick, until: Tick) -> Due:
+    """The periodic windows of `due_windows`; there is at least one slice."""
+    parameters = (windows.every, windows.offset, windows.whole, windows.rest)
+    bounds = (starts.dtype.type(after), starts.dtype.type(until))
+    table = lookup(starts, starts[0], starts[-1])
+    spread = min(float(until), float(starts[-1] + windows.longest)) - max(float(after), float(starts[0]))
+    guess = float((max(spread, 0.0) / windows.every).sum()) + 2 * len(windows.every)
+    room = int(min(guess, FIRST_ROOM)) + 64
+    while True:
+        dtypes = (np.int64, starts.dtype, starts.dtype, np.int64, np.int64)
+        found = [np.empty(room, d) for d in dtypes]
+        count = list_due(*parameters, *bounds, starts, *table, *found)
+        if count >= 0:
+            placement, begin, finish, first, last = (column[:count] for column in found)
+            return Due(windows.owner[placement], begin, finish, first, last)
+        room *= 4
 
 
 def due_windows(windows: WindowSet, slices: Slices, after: Tick, until: Tick) -> Due:
-    """Windows that end in (after, until] and hold a slice, spec by spec, in time order."""
+    """Windows that end in (after, until] and hold a slice."""
     starts = slices.starts
     parts = []
     if len(starts) and len(windows.every):
-        parameters = (windows.every, windows.offset, windows.whole, windows.rest)
-        table = lookup(starts, starts[0], starts[-1])
-        span = starts.dtype.type(after), starts.dtype.type(until)
-        room = 64 + len(windows.every)
-        placement, begin, finish, first, last = list_due(*parameters, *span, starts, *table, room)
-        parts.append(Due(windows.owner[placement], begin, finish, first, last))
+        parts.append(periodic_due(windows, starts, after, until))
     for owner, placement_ in windows.irregular:
         if not len(starts):
             continue

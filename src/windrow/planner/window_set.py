@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -48,10 +49,12 @@ class WindowSet:
     def of(cls, windows: Mapping[str, Window], measure: Measure) -> WindowSet:
         periodic: list[tuple[int, Periodic]] = []
         irregular: list[tuple[int, Irregular]] = []
+        longest = (measure.highest - measure.lowest) / 4
         for position, window in enumerate(windows.values()):
             for placement in window.place(measure):
                 if isinstance(placement, Periodic):
-                    _require_room(placement, measure, window)
+                    if placement.length + 2 * placement.every > longest:
+                        raise QueryError(f"{window} is longer than {measure.describe()} can express")
                     periodic.append((position, placement))
                 else:
                     irregular.append((position, placement))
@@ -76,19 +79,19 @@ class WindowSet:
             grid=0 if measure.floating else _common_grid(periods, phases),
         )
 
-    @property
+    @cached_property
     def longest(self) -> Tick:
         """The longest window."""
         lengths = [0, *(self.whole * self.every + self.rest).tolist(), *(p.length for _, p in self.irregular)]
         return max(lengths)
 
-    @property
+    @cached_property
     def margin(self) -> Tick:
         """How far from an event arithmetic on its windows and their neighbours can lead."""
         slides = self.every.tolist() + [p.length for _, p in self.irregular if isinstance(p, PlacedCalendar)]
         return self.longest + 2 * max(slides, default=0) + 2
 
-    @property
+    @cached_property
     def reach(self) -> tuple[Tick, Tick]:
         """The first and the last time whose windows fit the measure's type, with room for arithmetic."""
         measure = self.measure
@@ -104,14 +107,14 @@ class WindowSet:
                 low, high = max(low, placement.reach[0]), min(high, placement.reach[1])
         return low, high
 
-    @property
+    @cached_property
     def may_leave_gaps(self) -> bool:
         """Whether there may be instants that belong to no window."""
         return not bool(np.any(self.whole >= 1)) and not any(
             isinstance(p, PlacedCalendar) for _, p in self.irregular
         )
 
-    @property
+    @cached_property
     def windows_per_event(self) -> float:
         """How many windows hold an event, at most."""
         return float(np.ceil(self.whole + (self.rest > 0)).sum()) + len(self.irregular)
@@ -160,6 +163,26 @@ class WindowSet:
                 found |= (at >= 0) & (ends[at] > times) if len(starts) else False
         return found
 
+    def earliest_ends(self, times: np.ndarray) -> np.ndarray:
+        """For each time, the end of the first of its windows to end; the highest tick if it has none."""
+        highest = np.inf if self.measure.floating else INT64_MAX
+        found = np.full(len(times), highest, self.measure.dtype)
+        for i in range(len(self.every)):
+            one = self._only(i)
+            k = np.floor_divide(times - one.offset - one.rest, one.every).astype(np.int64) - one.whole + 1
+            if self.measure.floating:
+                k += one.ends(k) <= times
+                k -= one.ends(k - 1) > times
+            inside = one.starts(k) <= times
+            found[inside] = np.minimum(found[inside], one.ends(k)[inside])
+        for _, placement in self.irregular:
+            if len(times):
+                starts, ends = placement.windows(times.min(), times.max())
+                at = np.searchsorted(starts, times, side="right") - 1
+                inside = (at >= 0) & (ends[at] > times) if len(starts) else np.zeros(len(times), bool)
+                found[inside] = np.minimum(found[inside], ends[at[inside]])
+        return found
+
     def _only(self, i: int) -> WindowSet:
         part = {name: getattr(self, name)[i : i + 1] for name in ("every", "offset", "whole", "rest")}
         rest = {n: getattr(self, n) for n in self.__dataclass_fields__ if n not in part}
@@ -205,8 +228,3 @@ def _common_grid(periods: np.ndarray, phases: np.ndarray) -> int:
     for period, phase in zip(periods.tolist(), phases.tolist(), strict=True):
         step = math.gcd(step, period, phase - int(phases[0]))
     return step
-
-
-def _require_room(placement: Periodic, measure: Measure, window: Window) -> None:
-    if placement.length + 2 * placement.every > (measure.highest - measure.lowest) / 4:
-        raise QueryError(f"{window} is longer than {measure.describe()} can express")

@@ -44,6 +44,8 @@ class Numbers:
         self.fields = [self._empty(i, 0) for i in range(len(spec.fields))]
         self.n = np.zeros(0, np.int64)
         self.capacity = self.stride = 0
+        self._scratch: dict[str, list[np.ndarray]] = {}
+        self._loops: dict[str, Any] = {}
 
     @property
     def timed(self) -> bool:
@@ -55,6 +57,11 @@ class Numbers:
         return np.full(shape, self.identities[i], self.dtypes[i])
 
     def _loop(self, name: str) -> Any:
+        if name not in self._loops:
+            self._loops[name] = self._compiled(name)
+        return self._loops[name]
+
+    def _compiled(self, name: str) -> Any:
         spec = self.spec
         if isinstance(spec, Sketch):
             source = templates.sketches(len(spec.fields))
@@ -131,27 +138,39 @@ class Numbers:
         self._loop("absorb_slots")(into, taken, self.stride, keys, *self.fields, self.n)
 
     def merge(self, due: Due, slots: np.ndarray, keys: int) -> tuple[list[np.ndarray], np.ndarray]:
-        """The partials of windows x keys, window by window."""
+        """The partials of windows x keys, window by window; good until the next call."""
         cells = len(due) * keys
-        out = [self._empty(i, cells) for i in range(len(self.fields))]
-        count = np.zeros(cells, np.int64)
         how = self.method(due)
+        if isinstance(self.spec, Sketch):
+            out, count = [self._empty(i, cells) for i in range(len(self.fields))], np.zeros(cells, np.int64)
+        else:
+            *out, count = self._borrow("out", cells)
         ranges: tuple[Any, ...] = (due.first, due.last)
         work: list[np.ndarray] = []
         if how != "merge_lazy":
-            low, high = int(due.first.min()), int(due.last.max())
+            low, high = due.span
             ranges = (*ranges, low, high)
             size = (high - low + 1) * keys if how == "merge_prefix" else 2 * (high - low + 1) * keys
-            work = [self._empty(i, size) for i in range(len(self.fields))] + [np.zeros(size, np.int64)]
+            work = self._borrow("work", size)
+            for column, identity in zip(work, [*self.identities, 0], strict=True):
+                column[:keys] = identity
         self._loop(how)(*ranges, slots, self.stride, keys, *self.fields, self.n, *work, *out, count)
         return out, count
+
+    def _borrow(self, purpose: str, cells: int) -> list[np.ndarray]:
+        """Room for `cells` partials and their counts, kept from call to call."""
+        held = self._scratch.get(purpose)
+        if held is None or len(held[-1]) < cells:
+            held = [np.empty(cells, d) for d in (*self.dtypes, np.int64)]
+            self._scratch[purpose] = held
+        return [column[:cells] for column in held]
 
     def method(self, due: Due) -> str:
         """The cheapest way to answer these windows, by the number of combines."""
         if isinstance(self.spec, Sketch):
             return "merge_lazy"
-        lazy = int((due.last - due.first).sum())
-        spread = int(due.last.max()) - int(due.first.min())
+        lazy = due.covered
+        spread = due.span[1] - due.span[0]
         if lazy <= LAZY_IS_ENOUGH * len(due) or lazy <= 2 * spread:
             return "merge_lazy"
         if self.spec.invert is not None:
@@ -161,7 +180,8 @@ class Numbers:
 
     @property
     def nbytes(self) -> int:
-        return int(self.n.nbytes + sum(f.nbytes for f in self.fields))
+        scratch = sum(column.nbytes for held in self._scratch.values() for column in held)
+        return int(self.n.nbytes + sum(f.nbytes for f in self.fields)) + scratch
 
     @property
     def cell_bytes(self) -> int:
