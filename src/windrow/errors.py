@@ -50,4 +50,17 @@ class StateError(WindrowError, ValueError):
 
 
 class UserFunctionError(WindrowError, RuntimeError):
-    """A `lift`, `combine` or `lower` of the user's own raised an exception."""
+    """A `lift`, `combine` or `lower` of the user's own raised an exception.
+
+    `row` is the row of the batch at which it did, where that is known.
+    """
+
+    def __init__(self, what: str, row: int | None = None, why: str = "") -> None:
+        place = "" if row is None else f" at row {row}"
+        super().__init__(f"{what}{place}{why}")
+        self.what = what
+        self.row = row
+        self.why = why
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.what, self.row, self.why)

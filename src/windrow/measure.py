@@ -8,7 +8,7 @@ watermarks and window bounds into ticks and back, and it knows which ticks the t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -24,6 +24,62 @@ Tick: TypeAlias = "int | float"
 _TICK_NANOSECONDS = {"s": 1_000_000_000, "ms": 1_000_000, "us": 1_000, "ns": 1}
 _DAY = 86_400_000_000_000
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Point:
+    """A moment (`nanoseconds` since 1970) or a place on another measure (`number`); one is set."""
+
+    nanoseconds: int | None = None
+    number: int | float | None = None
+
+
+def parse_point(value: PointLike | Point, *, what: str) -> Point:
+    """Read a watermark or a start; `what` names it in the error. A moment without a zone is UTC.
+
+    >>> parse_point(datetime(1970, 1, 1, 0, 0, 1), what="watermark").nanoseconds
+    1000000000
+    """
+    if isinstance(value, Point):
+        return value
+    if isinstance(value, pa.Scalar):
+        return _parse_scalar(value, what)
+    if isinstance(value, np.datetime64) and not np.isnat(value):
+        return Point(nanoseconds=_numpy_nanoseconds(value))
+    if isinstance(value, date) and value == value:  # pandas' NaT is a date, and not equal to itself
+        return Point(nanoseconds=_nanoseconds(value))
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return Point(number=int(value))
+    if isinstance(value, (float, np.floating)) and np.isfinite(value):
+        return Point(number=float(value))
+    raise QueryError(f"{what} {value!r} is not a point in time and not a number")
+
+
+def _parse_scalar(value: pa.Scalar, what: str) -> Point:
+    if not value.is_valid:
+        raise QueryError(f"{what} is null")
+    kind = value.type
+    if pa.types.is_timestamp(kind):
+        return Point(nanoseconds=value.value * _TICK_NANOSECONDS[kind.unit])
+    return parse_point(value.as_py(), what=what)
+
+
+def _numpy_nanoseconds(value: np.datetime64) -> int:
+    unit, count = np.datetime_data(value.dtype)
+    if unit in ("Y", "M"):
+        value, unit, count = value.astype("datetime64[D]"), "D", 1
+    scale = {**_TICK_NANOSECONDS, "m": 60 * 10**9, "h": 3600 * 10**9, "D": _DAY, "W": 7 * _DAY}
+    if unit not in scale:
+        value, unit, count = value.astype("datetime64[ns]"), "ns", 1
+    return int(value.astype(np.int64)) * count * scale[unit]
+
+
+def _nanoseconds(value: date) -> int:
+    if not isinstance(value, datetime):
+        return (value - date(1970, 1, 1)).days * _DAY
+    moment = value if value.tzinfo is not None else value.replace(tzinfo=UTC)
+    delta = moment - datetime(1970, 1, 1, tzinfo=UTC)
+    return ((delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds) * 1_000
 
 
 @dataclass(frozen=True)
@@ -53,7 +109,12 @@ class Measure:
     def wide(self) -> bool:
         """Whether ticks are the column's own 64-bit integers."""
         kind = self.type
-        return bool(pa.types.is_timestamp(kind) or pa.types.is_int64(kind) or pa.types.is_date64(kind))
+        return bool(
+            pa.types.is_timestamp(kind)
+            or pa.types.is_int64(kind)
+            or pa.types.is_uint64(kind)
+            or pa.types.is_date64(kind)
+        )
 
     @cached_property
     def dtype(self) -> np.dtype[Any]:
@@ -115,35 +176,21 @@ class Measure:
             raise QueryError(f"{what} {str(duration)!r} is finer than the ticks of {self.describe()}")
         return duration.nanoseconds // unit
 
-    def point(self, value: PointLike, *, what: str) -> Tick:
+    def point(self, value: PointLike | Point, *, what: str) -> Tick:
         """A watermark or a window start given by the user, in ticks (rounded down)."""
-        if isinstance(value, pa.Scalar):
-            value = value.value if hasattr(value, "value") else value.as_py()
-        if isinstance(value, np.datetime64):
-            value = int(value.astype("datetime64[ns]").astype(np.int64))
-            return self._from_nanoseconds(value, what)
-        if isinstance(value, datetime):
-            if value.tzinfo is None:
-                value = value.replace(tzinfo=UTC)
-            delta = value - datetime(1970, 1, 1, tzinfo=UTC)
-            micros = (delta.days * 86_400 + delta.seconds) * 1_000_000 + delta.microseconds
-            return self._from_nanoseconds(micros * 1_000, what)
-        if isinstance(value, date):
-            return self._from_nanoseconds((value - date(1970, 1, 1)).days * _DAY, what)
-        if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
-            return float(value) if self.floating else int(value)
-        if isinstance(value, (float, np.floating)) and not np.isnan(value):
-            if self.floating:
-                return float(value)
-            if value == int(value):
-                return int(value)
-        raise QueryError(f"{what} {value!r} is not a point on {self.describe()}")
-
-    def _from_nanoseconds(self, nanoseconds: int, what: str) -> Tick:
-        unit = self.tick_nanoseconds
-        if unit is None:
-            raise QueryError(f"{what} is a date or time, but {self.describe()} is not a time")
-        return nanoseconds // unit
+        place = parse_point(value, what=what)
+        if place.nanoseconds is not None:
+            unit = self.tick_nanoseconds
+            if unit is None:
+                raise QueryError(f"{what} is a date or time, but {self.describe()} is not a time")
+            return place.nanoseconds // unit
+        number = place.number
+        assert number is not None
+        if self.floating:
+            return float(number)
+        if number != int(number):
+            raise QueryError(f"{what} {number!r} is not a point on {self.describe()}")
+        return int(number)
 
     def array(self, ticks: np.ndarray) -> pa.Array:
         """Ticks as an Arrow array of the column's own type."""
@@ -161,6 +208,15 @@ class Measure:
         try:
             return self.array(np.array([tick], dtype=self.dtype))[0].as_py()
         except (ValueError, OverflowError):
+            return self._beyond(tick)
+
+    def _beyond(self, tick: Tick) -> Any:
+        """A tick that the column's type cannot hold: as a moment, if there is one, or as a number."""
+        if self.tick_nanoseconds is None:
+            return tick
+        try:
+            return datetime(1970, 1, 1) + timedelta(microseconds=int(tick) * self.tick_nanoseconds // 1000)
+        except OverflowError:
             return tick
 
     def describe(self) -> str:

@@ -161,14 +161,19 @@ def _named(specs: Any, kind: type, *, what: str) -> dict[str, Any]:
     pairs = specs.items() if isinstance(specs, Mapping) else specs
     result: dict[str, Any] = {}
     for name, spec in pairs:
-        if not isinstance(name, str) or not name:
-            raise QueryError(f"the name of a {what} is a string that is not empty, not {name!r}")
-        if name in result:
-            raise QueryError(f"duplicate {what} name {name!r}")
-        if not isinstance(spec, kind):
-            raise QueryError(f"{what} {name!r} is a {type(spec).__name__}, not a {what}")
+        require_named(name, spec, kind, result, what=what)
         result[name] = spec
     return result
+
+
+def require_named(name: Any, spec: Any, kind: type, taken: Mapping[str, Any], *, what: str) -> None:
+    """A window or an aggregate has a name of its own, and is what it is called."""
+    if not isinstance(name, str) or not name:
+        raise QueryError(f"the name of a {what} is a string that is not empty, not {name!r}")
+    if name in taken:
+        raise QueryError(f"duplicate {what} name {name!r}")
+    if not isinstance(spec, kind):
+        raise QueryError(f"{what} {name!r} is a {type(spec).__name__}, not a {what}")
 
 
 def refuse_name_clashes(key: tuple[str, ...], aggregates: Mapping[str, Aggregate]) -> None:

@@ -89,12 +89,17 @@ class Scalars:
 
 @dataclass(frozen=True)
 class Sketch:
-    """A partial of small arrays: `insert(*arrays, x)` and `absorb(*into, *other)` work in place."""
+    """A partial of small arrays: `insert(*arrays, x)` and `absorb(*into, *other)` work in place.
+
+    `sound(*arrays)` says of each cell whether the places that the arrays hold lie inside them, for
+    sketches that hold such places; compiled code trusts them, so a snapshot must not forge them.
+    """
 
     name: str
     fields: tuple[Field, ...]
     insert: Callable[..., Any]
     absorb: Callable[..., Any]
+    sound: Callable[..., Any] | None = None
 
 
 @dataclass(frozen=True)

@@ -191,6 +191,19 @@ def select(items, sizes, state, least, greatest, n, q):  # type: ignore[no-untyp
     return greatest[0]
 
 
+def sound(
+    items: np.ndarray, sizes: np.ndarray, state: np.ndarray, least: np.ndarray, greatest: np.ndarray
+) -> np.ndarray:
+    """Whether the levels of each sketch lie within its items, and its limit is that of its height."""
+    used, height, limit = state[:, USED], state[:, HEIGHT], state[:, LIMIT]
+    fine = (sizes >= 0).all(axis=1) & (sizes.sum(axis=1) == used) & (used <= items.shape[1])
+    fine &= (height >= 0) & (height < LEVELS)
+    fine &= ~((sizes > 0) & (np.arange(LEVELS) >= height[:, None])).any(axis=1)
+    k = k_of(items[0]) if len(items) else 0
+    limits = [sum(int(capacity(k, h, level)) for level in range(h)) for h in range(LEVELS)]
+    return fine & (limit == np.array(limits)[np.clip(height, 0, LEVELS - 1)])
+
+
 @cache
 def partial(k: int) -> Sketch:
     """One sketch per `k`. NaN is neutral in a minimum, because it is the greatest."""
@@ -205,6 +218,7 @@ def partial(k: int) -> Sketch:
         ),
         insert,
         absorb,
+        sound,
     )
 
 

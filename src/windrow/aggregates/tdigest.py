@@ -195,6 +195,14 @@ def select(means, weights, buffer, state, least, greatest, n, q):  # type: ignor
     return interpolate(means, weights, state[CENTROIDS], least[0], greatest[0], position)
 
 
+def sound(
+    means: np.ndarray, weights: np.ndarray, buffer: np.ndarray, state: np.ndarray, *ends: Any
+) -> np.ndarray:
+    """Whether the numbers of centroids and of buffered values of each digest lie within its arrays."""
+    fine = (state >= 0).all(axis=1)
+    return fine & (state[:, CENTROIDS] <= means.shape[1]) & (state[:, BUFFERED] <= buffer.shape[1])
+
+
 @cache
 def partial(compression: int) -> Sketch:
     """One sketch per compression."""
@@ -210,6 +218,7 @@ def partial(compression: int) -> Sketch:
         ),
         insert,
         absorb,
+        sound,
     )
 
 

@@ -8,8 +8,10 @@ Numba can compile runs compiled, the rest runs interpreted with one warning that
 from __future__ import annotations
 
 import inspect
+import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -30,6 +32,26 @@ from windrow.errors import QueryError
 def same(partial):  # type: ignore[no-untyped-def]
     """The `lower` of an aggregate whose partial is its answer."""
     return partial
+
+
+@cache
+def as_function(given: Callable[..., Any], arguments: int) -> Callable[..., Any]:
+    """A function written in Python, which can be compiled, around one that is not: `max`, a class."""
+    if isinstance(given, types.FunctionType):
+        return given
+
+    def one(a: Any) -> Any:
+        return given(a)
+
+    def two(a: Any, b: Any) -> Any:
+        return given(a, b)
+
+    def many(*values: Any) -> Any:
+        return given(*values)
+
+    wrapper: Any = {1: one, 2: two}.get(arguments, many)
+    wrapper.__name__ = str(getattr(given, "__name__", type(given).__name__))
+    return wrapper
 
 
 @dataclass(frozen=True)
@@ -111,6 +133,10 @@ def aggregate(
         columns = list(inspect.signature(lift).parameters)
     if not columns:
         raise QueryError("an aggregate needs at least one column: lift has no parameters")
+    label = name or str(getattr(lift, "__name__", "aggregate"))
+    lift = as_function(lift, len(columns))
+    combine = as_function(combine, 2)
+    lower = same if lower is None else as_function(lower, 1)
     bare = not isinstance(identity, tuple)
     values = identity if isinstance(identity, tuple) else (identity,)
     if not values:
@@ -118,12 +144,11 @@ def aggregate(
     for value in values:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise QueryError(f"identity must hold integers and floats only, not {value!r}")
-    label = name or str(getattr(lift, "__name__", "aggregate"))
     return UserAggregate(
         tuple(columns),
         lift,
         combine,
-        lower or same,
+        lower,
         invert,
         values,
         bare,

@@ -52,7 +52,7 @@ class Binding:
         self.stores: dict[StoreKey, Store] = {PRESENCE: self.presence}
         self.answers: dict[str, Answer] = {}
         self.folded: list[tuple[Any, tuple[str, ...], Store]] = []
-        self.needs_arrival = False
+        self.needs_arrival = self.has_own = False
         self.uncoded: set[str] = set()
         for name, aggregate in query.aggregates.items():
             self.add(name, aggregate)
@@ -93,6 +93,7 @@ class Binding:
         self.needs_arrival = any(
             isinstance(s, Log) or (isinstance(s, Numbers) and s.timed) for _, _, s in self.folded
         )
+        self.has_own = any(is_own(partial) for partial, _, _ in self.folded)
         coded = set(self.coders)
         self.uncoded = {c for a in self.answers.values() for c in a.columns if c not in coded}
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.engine.columns import batches, ticks_of
-from windrow.errors import DataError
+from windrow.errors import DataError, UserFunctionError
 from windrow.query import Query
 
 BATCH = 1 << 20
@@ -40,12 +40,20 @@ def run(query: Query, events: Any, *, on_bad: str) -> pa.Table:
         try:
             operator.process(table.slice(begin, BATCH))
         except DataError as error:
-            row = begin + error.row if order is None else int(order[begin + error.row])
+            row = _row(begin + error.row, order)
             raise DataError(error.column, row, error.value, error.problem) from None
+        except UserFunctionError as error:
+            place = None if error.row is None else _row(begin + error.row, order)
+            raise UserFunctionError(error.what, place, error.why) from error.__cause__
         if begin + BATCH < len(times):
             parts.append(operator.advance_to(times[begin + BATCH].item()))
     parts.append(operator.finish())
     return pa.concat_tables(parts)
+
+
+def _row(row: int, order: np.ndarray | None) -> int:
+    """The row of the table that was given, which may have been sorted since."""
+    return row if order is None else int(order[row])
 
 
 def _is_whole(events: Any) -> bool:

@@ -88,7 +88,7 @@ def ticks_of(array: pa.Array, measure: Measure) -> tuple[np.ndarray, np.ndarray 
     missing = None
     if array.null_count:
         missing = array.is_null().to_numpy(zero_copy_only=False)
-        array = array.fill_null(pa.scalar(0, pa.int64()).cast(array.type) if not measure.floating else 0.0)
+        array = array.fill_null(_zero(array.type))
     if measure.wide:
         return raw(array, np.int64), missing
     if measure.floating:

@@ -183,10 +183,10 @@ _WARNED: set[Any] = set()
 
 def warn_interpreted(functions: dict[str, Any], problem: Exception) -> None:
     """Say once, for a set of user functions, that they run interpreted, and why."""
-    given = tuple(f for f in functions.values() if f is not None)
-    if given in _WARNED:
+    given = {f for f in functions.values() if f is not None}
+    if given & _WARNED:
         return
-    _WARNED.add(given)
+    _WARNED.update(given)
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     reason = next((line for line in lines if not line.startswith(("Failed", "[", "-", "During"))), lines[0])
     names = ", ".join(f"{role} {f.__name__!r}" for role, f in functions.items() if f is not None)

@@ -214,7 +214,8 @@ def cut(times: np.ndarray, edges: np.ndarray, *, ordered: bool) -> Cut:
     position = np.empty(len(times), np.int32)
     hits = np.zeros(len(edges), np.int64)
     # The outermost edges may be the ends of the number range, for times outside every window.
-    table = lookup(edges[:-1], edges[1] if len(edges) > 2 else times[0], edges[-2])
+    low = edges[1] if len(edges) > 2 else times[0]
+    table = lookup(edges[:-1], low, max(low, edges[-2]))
     cut_out_of_order(times, edges, *table, position, hits)
     slices = np.flatnonzero(hits)
     return Cut(slices, hits[slices], _position=position, _edges=len(edges))

@@ -13,8 +13,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.aggregates.base import Scalars, Sketch
+from windrow.engine.binding import is_own
 from windrow.engine.partials import Log, Multisets, Numbers
 from windrow.engine.partials.scalars import lower_values
+from windrow.engine.partials.user import lower_failed, named
 from windrow.engine.windows import Due
 from windrow.errors import DataError, UserFunctionError
 from windrow.measure import Measure, Tick
@@ -54,11 +56,14 @@ class Ledger:
     def __init__(self) -> None:
         self._revisions: dict[tuple[str, Tick, Tick], np.ndarray] = {}
 
-    def raise_for(self, window: tuple[str, Tick, Tick], keys: np.ndarray, stride: int) -> np.ndarray:
-        """Count one more revision of `window` for `keys`; the new numbers."""
-        row = self._revisions.setdefault(window, np.zeros(stride, np.int32))
-        row[keys] += 1
-        return row[keys]
+    def next_for(self, window: tuple[str, Tick, Tick], keys: np.ndarray) -> np.ndarray:
+        """The numbers of the next revisions of `window` for `keys`."""
+        row = self._revisions.get(window)
+        return np.ones(len(keys), np.int32) if row is None else row[keys] + 1
+
+    def raise_for(self, window: tuple[str, Tick, Tick], keys: np.ndarray, stride: int) -> None:
+        """Count one more revision of `window` for `keys`."""
+        self._revisions.setdefault(window, np.zeros(stride, np.int32))[keys] += 1
 
     def forget(self, horizon: Tick) -> None:
         """Drop the windows that are final."""
@@ -121,7 +126,13 @@ class Emission:
             name = operator.windows.names[block.spec[w]]
             which = known & (window == w)
             identity = (name, block.start[w].item(), block.end[w].item())
-            revision[which] = operator.ledger.raise_for(identity, key[which], operator.stride)
+            revision[which] = operator.ledger.next_for(identity, key[which])
+            self._revised.append((identity, key[which]))
+
+    def commit(self) -> None:
+        """Count the revisions that were given out."""
+        for window, keys in self._revised:
+            self._operator.ledger.raise_for(window, keys, self._operator.stride)
 
     def _blocks(self, due: Due) -> list[Due]:
         if not len(due):
@@ -193,10 +204,26 @@ class Emission:
         self, store: Numbers, block: Due, rows: np.ndarray | None
     ) -> tuple[list[np.ndarray], np.ndarray]:
         operator = self._operator
-        fields, n = store.merge(block, operator.slices.slots, operator.keys.count)
+        try:
+            fields, n = store.merge(block, operator.slices.slots, operator.keys.count)
+        except Exception as problem:  # a user's function may raise anything
+            if not is_own(store.spec):
+                raise
+            raise self._blamed(store, block, problem) from problem
         if rows is None:
             return fields, n
         return [f[rows] for f in fields], n[rows]
+
+    def _blamed(self, store: Numbers, block: Due, problem: Exception) -> UserFunctionError:
+        """Which window the user's `combine` failed on: merged again, one by one."""
+        operator = self._operator
+        assert isinstance(store.spec, Scalars)
+        for w in range(len(block)):
+            try:
+                store.merge(block.where(slice(w, w + 1)), operator.slices.slots, operator.keys.count)
+            except Exception as found:  # a user's function may raise anything
+                return named(store.spec, "combine", found, where=f" in {self._window(block, w)}")
+        return named(store.spec, "combine", problem)
 
     def _nulled(self, name: str, column: pa.Array, starts: np.ndarray) -> pa.Array:
         """Null where the aggregate was added too late to be complete."""
@@ -215,12 +242,13 @@ class Emission:
         try:
             values, defined = lower_values(bound, fields, n)
         except Exception as problem:  # a user's function may raise anything
-            if not (isinstance(spec, Scalars) and spec.own):
+            if not is_own(spec):
                 raise
-            function = getattr(bound.lower, "__name__", "lower")
-            raise UserFunctionError(
-                f"lower function {function!r} of {spec.name!r} raised {type(problem).__name__}: {problem}"
-            ) from problem
+            row = next(
+                (i for i in range(len(n)) if _fails(bound, [f[i : i + 1] for f in fields], n[i : i + 1])), 0
+            )
+            where = f" in {self._where(block, picked, row)}"
+            raise lower_failed(bound, problem, where) from problem
         overflow = bound.check(values, defined) if bound.check else None
         if overflow is not None:
             row, value = overflow
@@ -230,7 +258,19 @@ class Emission:
     def _where(self, block: Due, picked: Any, row: int) -> str:
         operator = self._operator
         w, k = int(picked[0][row]), int(picked[1][row])
-        measure = operator.binding.measure  # type: ignore[union-attr]
         key = {f.name: c[k].as_py() for f, c in zip(operator.keys.schema, operator.keys.columns, strict=True)}
+        return self._window(block, w) + (f" of key {key}" if key else "")
+
+    def _window(self, block: Due, w: int) -> str:
+        measure = self._operator.binding.measure  # type: ignore[union-attr]
         span = f"[{measure.scalar(block.start[w])}, {measure.scalar(block.end[w])})"
-        return f"window {operator.windows.names[block.spec[w]]!r} {span}" + (f" of key {key}" if key else "")
+        return f"window {self._operator.windows.names[block.spec[w]]!r} {span}"
+
+
+def _fails(bound: Any, fields: list[np.ndarray], n: np.ndarray) -> bool:
+    """Whether the user's `lower` raises on this one partial."""
+    try:
+        lower_values(bound, fields, n)
+    except Exception:  # a user's function may raise anything
+        return True
+    return False

@@ -10,6 +10,7 @@ mode, w in update mode). An error in either call leaves the operator as it was.
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -31,9 +32,9 @@ from windrow.engine.partials.user import blame
 from windrow.engine.slices import Slices
 from windrow.engine.windows import Due, due_windows
 from windrow.errors import DataError, LimitError, QueryError, UserFunctionError, WindrowError
-from windrow.measure import Measure, PointLike, Tick
+from windrow.measure import Measure, Point, PointLike, Tick, parse_point
 from windrow.planner.window_set import FEW, UNMERGED, WindowSet
-from windrow.query import Query, refuse_name_clashes
+from windrow.query import Query, refuse_name_clashes, require_named
 from windrow.windows.base import Window
 
 MODES = ("append", "update")
@@ -54,7 +55,12 @@ class Settings:
 
     @classmethod
     def of(
-        cls, mode: str, lateness: DurationLike, on_bad: str, max_slices: int, max_ahead: DurationLike | None
+        cls,
+        mode: str,
+        lateness: DurationLike | Duration,
+        on_bad: str,
+        max_slices: int,
+        max_ahead: DurationLike | Duration | None,
     ) -> Settings:
         if mode not in MODES:
             raise QueryError(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
@@ -66,7 +72,7 @@ class Settings:
         ahead = None if max_ahead is None else parse_duration(max_ahead, what="max_ahead")
         if ahead is not None and ahead.magnitude <= 0:
             raise QueryError(f"max_ahead must be longer than zero, not {max_ahead!r}")
-        if max_slices < 1:
+        if not isinstance(max_slices, int) or max_slices < 1:
             raise QueryError(f"max_slices must be at least 1, not {max_slices!r}")
         return cls(mode, late, on_bad, max_slices, ahead)
 
@@ -111,7 +117,9 @@ class Operator:
         self.binding: Binding | None = None
         self._late: list[pa.RecordBatch] = []
         self._bad: list[pa.Table] = []
-        self.early_watermark: PointLike | None = None
+        self.early_watermark: Point | None = None
+        self.keys: Keys
+        self.result_schema: pa.Schema
 
     # -- data in ---------------------------------------------------------------------------------
 
@@ -126,21 +134,42 @@ class Operator:
         self.prepare(batch.schema)
         assert self.binding is not None
         times, missing = ticks_of(batch.column(self.query.time), self.binding.measure)
-        if not len(times):
-            return
-        scan = scan_times(times)
-        if missing is not None or not self._is_clean(batch, *scan):
-            batch, times = self._without_bad(batch, times, missing)
-            scan = scan_times(times) if len(times) else scan
-        if len(times) and scan[0] < self.threshold:
-            batch, times = self._without_late(batch, times)
-            scan = scan_times(times) if len(times) else scan
+        before = replace(self.counters), len(self._late), len(self._bad), self.keys.count
+        try:
+            self._sort_out(batch, times, missing)
+        except WindrowError:
+            self._undo(*before)
+            raise
+
+    def _undo(self, counters: Counters, late: int, bad: int, keys: int) -> None:
+        """As if the batch had not come: what was set aside of it, and its new keys, are forgotten."""
+        self.counters = counters
+        del self._late[late:], self._bad[bad:]
+        if self.keys.count > keys:
+            self.keys = self.keys.kept(np.arange(keys))
+
+    def _sort_out(self, batch: pa.RecordBatch, times: np.ndarray, missing: np.ndarray | None) -> None:
+        """Set bad and late rows aside, and take the rest in."""
+        rows = np.arange(len(times)) if self.binding.has_own else None  # type: ignore[union-attr]
+        for setting_aside in (self._without_bad, self._without_late):
+            if not len(times):
+                return
+            scan = scan_times(times)
+            good = setting_aside(batch, times, scan, missing)
+            if good is not None:
+                batch, times, missing = batch.filter(pa.array(good)), times[good], None
+                rows = None if rows is None else rows[good]
         if len(times):
-            self._take(batch, times, *scan)
-            if self.watermark is not None and scan[0] < self._horizon(self.watermark):
-                missed = times[times < self._horizon(self.watermark)]
-                early = self.windows.earliest_ends(missed) <= self._horizon(self.watermark)
-                self.counters.partly_late += int(np.count_nonzero(early))
+            scan = scan_times(times) if good is not None else scan
+            self._take(batch, times, rows, *scan)
+            self._count_partly_late(times, scan[0])
+
+    def _count_partly_late(self, times: np.ndarray, low: Tick) -> None:
+        if self.watermark is None or low >= self._horizon(self.watermark):
+            return
+        horizon = self._horizon(self.watermark)
+        ends = self.windows.earliest_ends(times[times < horizon])
+        self.counters.partly_late += int(np.count_nonzero(ends <= horizon))
 
     def prepare(self, schema: pa.Schema) -> None:
         """Fit the query to the types of a table, or check that these are the types it was fitted to."""
@@ -171,10 +200,12 @@ class Operator:
         self._edges = np.empty(0, measure.dtype)
         self._set_reach(measure)
         self.threshold: Tick = self.lowest
+        early = self.early_watermark
+        watermark = None if early is None else measure.point(early, what="watermark")
         self.binding = binding
         self.result_schema = result_schema(self)
-        if self.early_watermark is not None:
-            self.advance_to(measure.point(self.early_watermark, what="watermark"))
+        if watermark is not None:
+            self.advance_to(watermark)
 
     def _set_reach(self, measure: Measure) -> None:
         """The times whose windows, and the ends of which plus lateness, can be expressed."""
@@ -188,9 +219,11 @@ class Operator:
     # -- rows that are set aside -----------------------------------------------------------------
 
     def _without_bad(
-        self, batch: pa.RecordBatch, times: np.ndarray, missing: np.ndarray | None
-    ) -> tuple[pa.RecordBatch, np.ndarray]:
-        """The batch without its bad rows; an error for the first one unless they are diverted."""
+        self, batch: pa.RecordBatch, times: np.ndarray, scan: Any, missing: np.ndarray | None
+    ) -> np.ndarray | None:
+        """A mask of the rows that are good, None if all are; an error for a bad one unless diverted."""
+        if missing is None and self._is_clean(batch, *scan):
+            return None
         culprits = self._oversized(batch)
         bad = np.zeros(len(times), np.int64)
         bad[(times < self.lowest) | (times > self.highest)] = 2
@@ -203,7 +236,7 @@ class Operator:
         for code, (_, wrong) in culprits.items():
             bad[wrong & (bad == 0)] = code
         if not bad.any():
-            return batch, times
+            return None
         rows = np.flatnonzero(bad)
         problems = self._problems(culprits)
         if self.settings.on_bad == "raise":
@@ -214,8 +247,7 @@ class Operator:
         table = pa.Table.from_batches([batch.take(pa.array(rows))])
         self._bad.append(table.append_column("bad_reason", pa.array(reasons, pa.string())))
         self.counters.bad += len(rows)
-        good = bad == 0
-        return batch.filter(pa.array(good)), times[good]
+        return bad == 0
 
     def _oversized(self, batch: pa.RecordBatch) -> dict[int, tuple[str, np.ndarray]]:
         """Columns with values that do not fit in 64 bits: a problem number, the column, a mask."""
@@ -252,8 +284,12 @@ class Operator:
         }
         return found | {k: (name, "does not fit in 64 bits") for k, (name, _) in culprits.items()}
 
-    def _without_late(self, batch: pa.RecordBatch, times: np.ndarray) -> tuple[pa.RecordBatch, np.ndarray]:
-        """The batch without the events all of whose windows are final; those go to `late()`."""
+    def _without_late(
+        self, batch: pa.RecordBatch, times: np.ndarray, scan: Any, missing: np.ndarray | None
+    ) -> np.ndarray | None:
+        """A mask of the events with a window that is not final, None if all have; others go to `late()`."""
+        if scan[0] >= self.threshold:
+            return None
         early = times < self.threshold
         late = early
         if self.windows.may_leave_gaps:
@@ -263,12 +299,20 @@ class Operator:
         self.counters.events += int(early.sum()) - int(late.sum())
         if late.any():
             self._late.append(batch.filter(pa.array(late)))
-        keep = ~early
-        return batch.filter(pa.array(keep)), times[keep]
+        return ~early
 
     # -- events into slices ----------------------------------------------------------------------
 
-    def _take(self, batch: pa.RecordBatch, times: np.ndarray, low: Tick, high: Tick, ordered: bool) -> None:
+    def _take(
+        self,
+        batch: pa.RecordBatch,
+        times: np.ndarray,
+        rows: np.ndarray | None,
+        low: Tick,
+        high: Tick,
+        ordered: bool,
+    ) -> None:
+        """Cut good events into slices and fold them; `rows` are their places in the batch given."""
         edges = self.slices.reconcile(self._edges_for(times, low, high))
         found = cut(times, edges, ordered=ordered)
         starts, ends = edges[found.slices], edges[found.slices + 1]
@@ -288,7 +332,7 @@ class Operator:
             base[inside] = slots * self.stride
         segments = found.place(base, numbers, len(times))
         try:
-            self._fold(batch, times, segments)
+            self._fold(batch, times, rows, segments)
         except WindrowError:
             # A slice that exists holds an event.
             self.slices.forget(fresh)
@@ -346,7 +390,9 @@ class Operator:
         self.ledger.repack(stride, keys)
         self.stride = stride
 
-    def _fold(self, batch: pa.RecordBatch, times: np.ndarray, segments: Runs | Cells) -> None:
+    def _fold(
+        self, batch: pa.RecordBatch, times: np.ndarray, origin: np.ndarray | None, segments: Runs | Cells
+    ) -> None:
         assert self.binding is not None
         needs_arrival = self.binding.needs_arrival
         arrival = self.counters.events + np.arange(len(times)) if needs_arrival else times[:0]
@@ -369,7 +415,8 @@ class Operator:
                     changed.fields, changed.n = fields, n
                 if isinstance(problem, UserFunctionError):
                     raise
-                raise blame(partial, inputs, rows, problem) from problem
+                assert origin is not None
+                raise blame(partial, inputs, origin if rows is None else origin[rows], problem) from problem
 
     def _encode(self, batch: pa.RecordBatch) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray | None]]:
         """Codes of each column that is read, and the rows that are not null (None: all)."""
@@ -407,11 +454,20 @@ class Operator:
     def advance(self, watermark: PointLike) -> pa.Table:
         """Say that no event before `watermark` is expected any more; the windows that this completes."""
         if self.binding is None:
-            if self.early_watermark is not None and watermark < self.early_watermark:  # type: ignore[operator]
-                raise QueryError(f"the watermark went back from {self.early_watermark} to {watermark}")
-            self.early_watermark = watermark
+            self._remember(parse_point(watermark, what="watermark"))
             return empty_result(self.query, None, self.settings.mode)
         return self.advance_to(self.binding.measure.point(watermark, what="watermark"))
+
+    def _remember(self, point: Point) -> None:
+        """A watermark that comes before the first batch has told what time is."""
+        old = self.early_watermark
+        if old is not None:
+            if (old.number is None) != (point.number is None):
+                raise QueryError("the watermark was a number and is now a moment, or the other way round")
+            if (point.number or point.nanoseconds or 0) < (old.number or old.nanoseconds or 0):
+                before, now = (p.number if p.nanoseconds is None else p.nanoseconds for p in (old, point))
+                raise QueryError(f"the watermark went back from {before} to {now}")
+        self.early_watermark = point
 
     def finish(self) -> pa.Table:
         """Say that no event is expected any more; everything that is left."""
@@ -436,6 +492,7 @@ class Operator:
             emission.emit(self._only(self._due(bottom, old_point), backlog=True))
         emission.emit(self._due(old_point, self._emission_point(watermark)))
         table = emission.table()
+        emission.commit()
         self.watermark = watermark
         self.backlog.clear()
         self._let_go()
@@ -499,10 +556,24 @@ class Operator:
         finished = int(np.searchsorted(self.slices.ends, horizon, side="right"))
         if finished <= UNMERGED * self.windows.windows_per_event + FEW:
             return
-        joined = self.slices.coalesce(self._live_starts(horizon), horizon)
-        if joined is not None:
-            for store in self.stores():
+        slices = copy(self.slices)
+        joined = slices.coalesce(self._live_starts(horizon), horizon)
+        if joined is None:
+            return
+        assert self.binding is not None
+        own = [s for partial, _, s in self.binding.folded if is_own(partial) and isinstance(s, Numbers)]
+        undo = [(s, [f.copy() for f in s.fields], s.n.copy()) for s in own]
+        try:
+            for store in own:
                 store.absorb(*joined, self.keys.count)
+        except Exception:  # the user's combine failed: it will be named when a window needs it
+            for store, fields, n in undo:
+                store.fields, store.n = fields, n
+            return
+        self.slices = slices
+        for other in self.stores():
+            if other not in own:
+                other.absorb(*joined, self.keys.count)
 
     def _live_starts(self, horizon: Tick) -> np.ndarray:
         """The starts, up to `horizon`, of windows that end after it."""
@@ -554,16 +625,18 @@ class Operator:
 
     def late(self) -> pa.Table:
         """The events that came too late for all of their windows, since the last call."""
-        batches_, self._late = self._late, []
-        return pa.Table.from_batches(batches_, self.binding.schema if self.binding else pa.schema([]))
+        late, self._late = [pa.Table.from_batches([batch]) for batch in self._late], []
+        return self._together(late, self.binding.schema if self.binding else pa.schema([]))
 
     def bad(self) -> pa.Table:
         """The rows that were diverted as bad, with `bad_reason`, since the last call."""
-        tables, self._bad = self._bad, []
-        if tables:
-            return pa.concat_tables(tables)
+        bad, self._bad = self._bad, []
         schema = self.binding.schema if self.binding else pa.schema([])
-        return schema.append(pa.field("bad_reason", pa.string())).empty_table()
+        return self._together(bad, schema.append(pa.field("bad_reason", pa.string())))
+
+    def _together(self, tables: list[pa.Table], schema: pa.Schema) -> pa.Table:
+        """Rows of several batches, which may differ in columns that the query does not read."""
+        return pa.concat_tables(tables or [schema.empty_table()], promote_options="permissive")
 
     def set_aside(self) -> dict[str, pa.Table]:
         """Late and bad rows that were not fetched yet, without forgetting them."""
@@ -609,10 +682,7 @@ class Operator:
         Returns the start of its first complete window; windows from there on are emitted, those that
         have ended already with the next `advance`. None means that all of its windows are complete.
         """
-        if name in self.query.windows:
-            raise QueryError(f"duplicate window name {name!r}")
-        if not isinstance(window, Window):
-            raise QueryError(f"window {name!r} is a {type(window).__name__}, not a window")
+        require_named(name, window, Window, self.query.windows, what="window")
         query = replace(self.query, windows=MappingProxyType({**self.query.windows, name: window}))
         if self.binding is None:
             self.query = query
@@ -679,10 +749,7 @@ class Operator:
         begin earlier. None means that it is complete everywhere: nothing was seen yet, or the partials
         it needs were kept already.
         """
-        if name in self.query.aggregates:
-            raise QueryError(f"duplicate aggregate name {name!r}")
-        if not isinstance(aggregate, Aggregate):
-            raise QueryError(f"aggregate {name!r} is a {type(aggregate).__name__}, not an aggregate")
+        require_named(name, aggregate, Aggregate, self.query.aggregates, what="aggregate")
         together = {**self.query.aggregates, name: aggregate}
         refuse_name_clashes(self.query.key, together)
         query = replace(self.query, aggregates=MappingProxyType(together))
@@ -695,7 +762,7 @@ class Operator:
         self.result_schema = result_schema(self)
         key = self.binding.answers[name].key
         if not fresh:
-            start = self.complete_from.get("aggregate " + earlier[key])
+            start = self.complete_from.get("aggregate " + earlier[key]) if key in earlier else None
         else:
             store = self.binding.stores[key]
             store.repack(self.slices.slots[:0], self.slices.capacity, self.stride, slice(0, 0))

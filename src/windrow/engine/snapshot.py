@@ -25,13 +25,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windrow.durations import Duration
 from windrow.engine.binding import Binding
-from windrow.engine.emission import Ledger
 from windrow.engine.keys import Keys
 from windrow.engine.operator import Counters, Operator, Settings
-from windrow.errors import QueryError, StateError
+from windrow.errors import StateError, WindrowError
+from windrow.measure import Point, Tick, parse_point
 from windrow.query import Query
 
 MAGIC = b"windrow\0"
@@ -90,7 +91,8 @@ def _body(operator: Operator) -> pa.Table:
     entries.append(("about", "json", json.dumps(_about(operator)).encode()))
     if operator.binding is not None:
         binding, slices, keys = operator.binding, operator.slices, operator.keys.count
-        entries.append(("schema", "table", _stream(binding.schema.empty_table())))
+        read = pa.schema([binding.schema.field(name) for name in binding.columns])
+        entries.append(("schema", "table", _stream(read.empty_table())))
         key_table = pa.Table.from_arrays(operator.keys.columns, schema=operator.keys.schema)
         entries.append(("keys", "table", _stream(key_table)))
         put("starts", slices.starts)
@@ -105,7 +107,7 @@ def _body(operator: Operator) -> pa.Table:
         for i, (_, _, _, row) in enumerate(operator.ledger.save()):
             put(f"revisions {i}", row[:keys])
         for kind, parts in operator.set_aside().items():
-            entries.append((kind, "table", _stream(parts)))
+            entries.append((kind, "table", _stream(_without_extensions(parts))))
     names, dtypes, data = (list(column) for column in zip(*entries, strict=True))
     return pa.table([names, dtypes, data], schema=BODY)
 
@@ -119,6 +121,7 @@ def _about(operator: Operator) -> dict[str, Any]:
         "max_slices": settings.max_slices,
         "max_ahead": None if settings.max_ahead is None else _duration(settings.max_ahead),
         "counters": vars(operator.counters),
+        "early_watermark": None if operator.early_watermark is None else vars(operator.early_watermark),
     }
     if operator.binding is not None:
         mixed = operator.slices.mixed_until
@@ -132,8 +135,6 @@ def _about(operator: Operator) -> dict[str, Any]:
             "complete_from": {name: _number(tick) for name, tick in operator.complete_from.items()},
             "revised": [[n, _number(s), _number(e)] for n, s, e, _ in operator.ledger.save()],
         }
-    elif operator.early_watermark is not None:
-        raise QueryError("an operator that has a watermark but no events yet cannot be saved")
     return about
 
 
@@ -143,6 +144,14 @@ def _number(tick: Any) -> Any:
 
 def _duration(duration: Duration) -> list[Any]:
     return [duration.text, duration.nanoseconds, duration.number]
+
+
+def _without_extensions(table: pa.Table) -> pa.Table:
+    """Rows set aside keep all their columns; those of an extension type as what they are stored as."""
+    for i, field in enumerate(table.schema):
+        if isinstance(field.type, pa.BaseExtensionType):
+            table = table.set_column(i, field.name, table.column(i).cast(field.type.storage_type))
+    return table
 
 
 def _stream(table: pa.Table) -> bytes:
@@ -159,6 +168,8 @@ def restore(query: Query, state: bytes) -> Operator:
         return _Reader(query, body).operator()
     except StateError:
         raise
+    except WindrowError as problem:
+        raise StateError(f"the snapshot's content does not fit its query: {problem}") from problem
     except (KeyError, ValueError, TypeError, IndexError, AttributeError, pa.ArrowException) as problem:
         raise StateError(f"the snapshot's content does not fit its query: {problem}") from problem
 
@@ -196,7 +207,7 @@ def _table(data: bytes) -> pa.Table:
 
 
 class _Reader:
-    """Rebuilds an operator from a checked body."""
+    """Rebuilds an operator from a checked body. Each part must be there, be read, and make sense."""
 
     def __init__(self, query: Query, body: bytes) -> None:
         table = _table(body)
@@ -205,7 +216,8 @@ class _Reader:
         self._query = query
         rows = zip(*(table.column(n).to_pylist() for n in BODY.names), strict=True)
         self._entries = {name: (dtype, data) for name, dtype, data in rows}
-        self._about = json.loads(self._raw("about", "json"))
+        self._unread = set(self._entries)
+        self._about = _json(self._raw("about", "json"))
 
     def _raw(self, name: str, kind: str) -> bytes:
         if name not in self._entries:
@@ -213,66 +225,73 @@ class _Reader:
         dtype, data = self._entries[name]
         if dtype != kind:
             raise StateError(f"part {name!r} of the snapshot is {dtype}, not {kind}")
+        self._unread.discard(name)
         return data
 
     def _array(self, name: str) -> np.ndarray:
         if name not in self._entries or self._entries[name][0] not in DTYPES:
             raise StateError(f"the snapshot lacks its array {name!r}")
         dtype, data = self._entries[name]
+        self._unread.discard(name)
         return np.frombuffer(data, dtype).copy()
 
     def operator(self) -> Operator:
         about = self._about
-        ahead = about["max_ahead"]
-        settings = Settings(
-            about["mode"],
-            Duration(*about["lateness"]),
-            about["on_bad"],
-            int(about["max_slices"]),
-            None if ahead is None else Duration(*ahead),
-        )
-        operator = Operator(self._query, settings)
+        operator = Operator(self._query, _settings(about))
+        early = about["early_watermark"]
+        operator.early_watermark = None if early is None else parse_point(_point(early), what="watermark")
         if "schema" in self._entries:
             self._fill(operator)
-        operator.counters = Counters(**{k: int(v) for k, v in about["counters"].items()})
+        counters = Counters(**about["counters"])
+        if not all(type(v) is int and v >= 0 for v in vars(counters).values()):
+            raise StateError("the snapshot's counters are not counts")
+        operator.counters = counters
+        if self._unread:
+            raise StateError(f"the snapshot has a part that nobody reads: {min(self._unread)!r}")
         return operator
 
     def _fill(self, operator: Operator) -> None:
-        about = self._about
         operator.bind(Binding(self._query, _table(self._raw("schema", "table")).schema))
         binding = operator.binding
         assert binding is not None
         key_table = _table(self._raw("keys", "table")).combine_chunks()
+        if key_table.schema != operator.keys.schema:
+            raise StateError("the snapshot's keys are not of the types of the key columns")
         operator.keys = Keys.of(binding.key_schema, [_one(c) for c in key_table.columns])
         keys = operator.keys.count
         if binding.key_schema.names and keys != key_table.num_rows:
             raise StateError("the snapshot's keys are not all different")
         starts, ends = self._array("starts"), self._array("ends")
-        self._check_slices(starts, ends, binding.measure.dtype)
+        self._check_slices(operator, starts, ends)
         operator.resize(len(starts) + 8, max(1, keys), slice(0, 0))
         operator.slices.starts, operator.slices.ends = starts, ends
         operator.slices.repack(len(starts) + 8)
-        for name, coder in binding.coders.items():
-            if coder.text:
-                strings = _one(_table(self._raw(f"strings {name}", "table")).column("value"))
-                if strings.type != coder.dictionary.type or strings.null_count:
-                    raise StateError(f"the snapshot's strings of column {name!r} are not of its type")
-                coder.dictionary = strings
+        self._load_strings(binding)
         self._load_stores(operator, len(starts), keys)
-        operator.watermark = about["watermark"]
-        operator.highest_time = about["highest_time"]
-        operator.threshold = about["threshold"]
-        operator.slices.mixed_until = about["mixed_until"]
-        operator.fresh_seen = bool(about["fresh_seen"])
-        operator.complete_from = dict(about["complete_from"])
-        operator.backlog = set(about["backlog"])
-        self._load_ledger(operator.ledger, keys, operator.stride)
-        operator.put_aside(*(_table(self._raw(kind, "table")) for kind in ("late", "bad")))
+        self._load_clock(operator)
+        self._load_ledger(operator, keys)
+        self._load_set_aside(operator)
 
-    def _check_slices(self, starts: np.ndarray, ends: np.ndarray, dtype: Any) -> None:
+    def _check_slices(self, operator: Operator, starts: np.ndarray, ends: np.ndarray) -> None:
+        dtype, margin = operator.slices.starts.dtype, operator.windows.margin
         fine = starts.dtype == dtype and ends.dtype == dtype and len(starts) == len(ends)
         if not fine or np.any(ends <= starts) or np.any(starts[1:] < ends[:-1]):
             raise StateError("the snapshot's slices are not in order")
+        low, high = operator.lowest - margin, operator.highest + margin
+        if len(starts) and (starts[0].item() < low or ends[-1].item() > high):
+            raise StateError("the snapshot's slices lie outside the times that the query can handle")
+
+    def _load_strings(self, binding: Binding) -> None:
+        for name, coder in binding.coders.items():
+            if not coder.text:
+                continue
+            strings = _one(_table(self._raw(f"strings {name}", "table")).column("value"))
+            if strings.type != coder.dictionary.type or strings.null_count:
+                raise StateError(f"the snapshot's strings of column {name!r} are not of its type")
+            order = pc.sort_indices(strings).to_numpy()
+            if len(strings.unique()) != len(strings) or np.any(order != np.arange(len(order))):
+                raise StateError(f"the snapshot's strings of column {name!r} are not in order")
+            coder.dictionary = strings
 
     def _load_stores(self, operator: Operator, slices: int, keys: int) -> None:
         binding = operator.binding
@@ -293,14 +312,91 @@ class _Reader:
                     if len(codes) and (codes[0] < 0 or codes[-1] >= len(coder.dictionary)):
                         raise StateError(f"the snapshot refers to unknown strings of column {column!r}")
 
-    def _load_ledger(self, ledger: Ledger, keys: int, stride: int) -> None:
+    def _load_clock(self, operator: Operator) -> None:
+        about = self._about
+        windows = operator.windows.names
+        known = {f"window {n}" for n in windows} | {f"aggregate {n}" for n in self._query.aggregates}
+        if not set(about["complete_from"]) <= known or not set(about["backlog"]) <= set(windows):
+            raise StateError("the snapshot speaks of windows or aggregates that the query does not have")
+        operator.watermark = self._tick(operator, about["watermark"])
+        operator.highest_time = self._tick(operator, about["highest_time"])
+        threshold = self._tick(operator, about["threshold"])
+        if threshold is None:
+            raise StateError("the snapshot does not say from when on events are late")
+        operator.threshold = threshold
+        operator.slices.mixed_until = self._tick(operator, about["mixed_until"])
+        operator.fresh_seen = bool(about["fresh_seen"])
+        ticks = {name: self._tick(operator, tick) for name, tick in about["complete_from"].items()}
+        operator.complete_from = {name: tick for name, tick in ticks.items() if tick is not None}
+        operator.backlog = set(about["backlog"])
+
+    def _tick(self, operator: Operator, value: Any) -> Tick | None:
+        """A point on the measure: an int, or a float on a float measure."""
+        if value is None or type(value) is (float if operator.binding.measure.floating else int):  # type: ignore[union-attr]
+            return value
+        raise StateError(f"{value!r} in the snapshot is not a point on the measure")
+
+    def _load_ledger(self, operator: Operator, keys: int) -> None:
         entries = []
         for i, (name, start, end) in enumerate(self._about["revised"]):
             row = self._array(f"revisions {i}")
-            if row.dtype != np.int32 or len(row) != keys:
-                raise StateError("the snapshot's revisions do not fit its keys")
-            entries.append((name, start, end, np.concatenate([row, np.zeros(stride - keys, np.int32)])))
-        ledger.load(entries)
+            if row.dtype != np.int32 or len(row) != keys or name not in operator.windows.names:
+                raise StateError("the snapshot's revisions do not fit its windows and keys")
+            first, last = self._tick(operator, start), self._tick(operator, end)
+            if first is None or last is None:
+                raise StateError("the snapshot's revisions are of windows without a start or an end")
+            entries.append(
+                (name, first, last, np.concatenate([row, np.zeros(operator.stride - keys, np.int32)]))
+            )
+        operator.ledger.load(entries)
+
+    def _load_set_aside(self, operator: Operator) -> None:
+        late, bad = (_table(self._raw(kind, "table")) for kind in ("late", "bad"))
+        for field in operator.binding.schema:  # type: ignore[union-attr]
+            for table in (late, bad):
+                if field.name not in table.column_names or table.schema.field(field.name).type != field.type:
+                    raise StateError(f"the rows set aside in the snapshot lack column {field.name!r}")
+        if "bad_reason" not in bad.column_names:
+            raise StateError("the bad rows in the snapshot come without a reason")
+        operator.put_aside(late, bad)
+
+
+def _json(text: bytes) -> dict[str, Any]:
+    try:
+        about = json.loads(text)
+    except (ValueError, RecursionError) as problem:
+        raise StateError(f"the snapshot's description is no JSON: {problem}") from problem
+    if not isinstance(about, dict):
+        raise StateError("the snapshot's description is not what it should be")
+    return about
+
+
+def _settings(about: dict[str, Any]) -> Settings:
+    """The operator's options, checked as those of a user are."""
+    ahead = about["max_ahead"]
+    slices = about["max_slices"]
+    if type(slices) is not int:
+        raise StateError(f"max_slices in the snapshot is {slices!r}")
+    return Settings.of(
+        about["mode"],
+        _read_duration(about["lateness"]),
+        about["on_bad"],
+        slices,
+        None if ahead is None else _read_duration(ahead),
+    )
+
+
+def _read_duration(parts: Any) -> Duration:
+    text, nanoseconds, number = parts
+    if not isinstance(text, str) or (nanoseconds is None) == (number is None):
+        raise StateError(f"{parts!r} in the snapshot is not a duration")
+    return Duration(text, nanoseconds, number)
+
+
+def _point(early: dict[str, Any]) -> Point:
+    if sum(type(v) in (int, float) for v in early.values()) != 1:
+        raise StateError(f"{early!r} in the snapshot is not a watermark")
+    return Point(**early)
 
 
 def _one(column: pa.ChunkedArray) -> pa.Array:

@@ -95,16 +95,34 @@ class WindowSet:
     def reach(self) -> tuple[Tick, Tick]:
         """The first and the last time whose windows fit the measure's type, with room for arithmetic."""
         measure = self.measure
-        low, high = measure.lowest + self.longest, measure.highest - self.longest
         if measure.floating:
+            low, high = measure.lowest + self.longest, measure.highest - self.longest
             # Beyond this, window numbers are no longer exact in a float.
             furthest = min(self.every.min(initial=np.inf) * 2.0**51, 2.0**1000)
             low, high = max(low, -furthest), min(high, furthest)
         else:
+            low, high = self._expressible(int(measure.lowest), int(measure.highest))
             low, high = max(low, INT64_MIN + self.margin), min(high, INT64_MAX - self.margin)
         for _, placement in self.irregular:
             if isinstance(placement, PlacedCalendar):
                 low, high = max(low, placement.reach[0]), min(high, placement.reach[1])
+        return low, high
+
+    def _expressible(self, lowest: int, highest: int) -> tuple[int, int]:
+        """The first and the last integer tick all of whose windows lie within [lowest, highest]."""
+        low, high = lowest, highest
+        columns = (self.every, self.offset, self.whole, self.rest)
+        for every, offset, whole, rest in zip(*(c.tolist() for c in columns), strict=True):
+            first = -((offset - lowest) // every)  # the first window that begins at or after lowest
+            low = max(low, offset + (first - 1 + whole) * every + rest)
+            last = (highest - offset - rest) // every - whole  # the last one that ends at or before highest
+            high = min(high, offset + (last + 1) * every - 1)
+        for _, placement in self.irregular:
+            if isinstance(placement, PlacedCalendar):
+                low, high = (
+                    max(low, lowest + int(placement.length)),
+                    min(high, highest - int(placement.length)),
+                )
         return low, high
 
     @cached_property

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from windrow.durations import Duration, DurationLike, parse_duration
+from windrow.errors import QueryError
 from windrow.measure import Measure, PointLike, Tick
 from windrow.windows.base import Window, require_positive
 
@@ -43,7 +44,10 @@ class Band(Window):
 
     def place(self, measure: Measure) -> tuple[PlacedBand, ...]:
         start = measure.point(self.start, what="the start of a band")
-        return (PlacedBand(start, start + measure.ticks(self.length, what="length")),)
+        end = start + measure.ticks(self.length, what="length")
+        if start < measure.lowest or end > measure.highest:
+            raise QueryError(f"{self} reaches beyond what {measure.describe()} can express")
+        return (PlacedBand(start, end),)
 
     def __str__(self) -> str:
         return f"band from {self.start} for {self.length}"

@@ -19,7 +19,7 @@ from numba import njit
 from windrow.aggregates.base import Bound, Scalars
 from windrow.engine.cutting import Cells, Runs
 from windrow.engine.partials.scalars import Numbers, lowered, require
-from windrow.engine.partials.user import field_types
+from windrow.engine.partials.user import blame, field_types, lower_failed
 from windrow.engine.windows import Due
 from windrow.measure import Tick
 
@@ -153,9 +153,15 @@ class Log:
             types = field_types(bound.partial, self._kinds)
             numbers = Numbers(bound.partial, len(self._kinds), self._tick, types)
             numbers.repack(slots[:0], max(len(window), 1), 1, slice(0, 0))
-            numbers.fold(Runs(low, high, np.arange(len(window))), self._columns[3:], ())
+            try:
+                numbers.fold(Runs(low, high, np.arange(len(window))), self._columns[3:], ())
+            except Exception as problem:  # a user's function may raise anything
+                raise blame(bound.partial, self._columns[3:], None, problem) from problem
             fields = [f[: len(window)] for f in numbers.fields]
-            return lowered(bound, fields, numbers.n[: len(window)], decoders)
+            try:
+                return lowered(bound, fields, numbers.n[: len(window)], decoders)
+            except Exception as problem:  # a user's function may raise anything
+                raise lower_failed(bound, problem) from problem
         codes = self._columns[3]
         return bound.finish(low, high, lambda positions: decoders[0](codes[positions], None))
 

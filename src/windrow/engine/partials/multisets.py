@@ -425,6 +425,10 @@ class Multisets:
         total[filled] = upto[(offset + length - 1)[filled]]
         if np.any(total != self.n) or np.any(upto < 1):
             raise ValueError("sorted values do not add up to their counts")
+        inner = np.ones(len(values), bool)
+        inner[offset[filled]] = False
+        if np.any((values[1:] <= values[:-1]) & inner[1:]) or np.any((upto[1:] <= upto[:-1]) & inner[1:]):
+            raise ValueError("values are not sorted")
         self._values, self._upto, self._used = values, upto, len(values)
 
 

@@ -207,6 +207,8 @@ class Numbers:
             target[slots, :keys] = arrays[name].reshape(len(slots), keys, *column.shape[1:])
         if np.any(self.n < 0):
             raise ValueError("a count is negative")
+        if isinstance(self.spec, Sketch) and self.spec.sound and not self.spec.sound(*self.fields).all():
+            raise ValueError(f"the sketch {self.spec.name} is not sound")
 
 
 def require(arrays: dict[str, np.ndarray], name: str, dtype: Any) -> np.ndarray:

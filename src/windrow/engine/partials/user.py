@@ -7,7 +7,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from windrow.aggregates.base import Scalars
+from windrow.aggregates.base import Bound, Scalars
 from windrow.engine.compiler import compiled, warn_interpreted
 from windrow.errors import UserFunctionError
 
@@ -54,10 +54,12 @@ def _joined(types: list[Any], returned: Any, spec: Scalars) -> list[Any]:
 def blame(
     spec: Scalars, inputs: list[np.ndarray], rows: np.ndarray | None, problem: Exception
 ) -> UserFunctionError:
-    """Run the functions again, row by row, to name the one that raised and the row."""
+    """Run the functions again, event by event, to name the one that raised.
+
+    `rows` are the rows of the events in the batch; None if they are no longer known.
+    """
     partial: Any = spec.fields[0].identity if spec.bare else tuple(f.identity for f in spec.fields)
     for i in range(len(inputs[0])):
-        row = i if rows is None else int(rows[i])
         values = [x[i].item() for x in inputs]
         role = "lift"
         try:
@@ -65,10 +67,22 @@ def blame(
             role = "combine"
             partial = spec.combine(partial, lifted)
         except Exception as found:  # the user's function may raise anything
-            name = getattr(getattr(spec, role), "__name__", role)
             shown = ", ".join(repr(v) for v in values)
-            return UserFunctionError(
-                f"{role} function {name!r} of {spec.name!r} raised {type(found).__name__} at row {row} "
-                f"({shown}): {found}"
-            )
-    return UserFunctionError(f"a function of {spec.name!r} raised {type(problem).__name__}: {problem}")
+            return named(spec, role, found, None if rows is None else int(rows[i]), f" ({shown})")
+    return named(spec, "combine", problem)
+
+
+def named(
+    spec: Scalars, role: str, problem: Exception, row: int | None = None, where: str = ""
+) -> UserFunctionError:
+    """The error that says which function of the user's raised what."""
+    function = getattr(getattr(spec, role, None), "__name__", role)
+    what = f"{role} function {function!r} of {spec.name!r} raised {type(problem).__name__}"
+    return UserFunctionError(what, row, f"{where}: {problem}")
+
+
+def lower_failed(bound: Bound, problem: Exception, where: str = "") -> UserFunctionError:
+    """The error for a `lower` of the user's that raised."""
+    function = getattr(bound.lower, "__name__", "lower")
+    what = f"lower function {function!r} of {bound.partial.name!r} raised {type(problem).__name__}"
+    return UserFunctionError(what, None, f"{where}: {problem}")
