@@ -95,7 +95,8 @@ def _nanoseconds(text: str, what: str) -> int:
         if term is None:
             break
         unit = term[2].lower()
-        unit = _ALIASES.get(unit, unit.removesuffix("s") if unit not in _ALIASES else unit)
+        unit = unit if unit in _ALIASES or unit in NANOSECONDS else unit.removesuffix("s")
+        unit = _ALIASES.get(unit, unit)
         if unit in ("month", "quarter", "year"):
             raise QueryError(f"{what} {text!r}: a {unit} has no fixed length; use windrow.calendar")
         if unit not in NANOSECONDS:

@@ -7,6 +7,7 @@ watermarks and window bounds into ticks and back, and it knows which ticks the t
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
@@ -186,6 +187,8 @@ class Measure:
             return place.nanoseconds // unit
         number = place.number
         assert number is not None
+        if number == math.inf:
+            return self.highest
         if self.floating:
             return float(number)
         if number != int(number):

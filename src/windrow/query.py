@@ -38,7 +38,7 @@ class Query:
     ordered: bool = False
 
     def __hash__(self) -> int:
-        parts = (tuple(self.windows.items()), tuple(self.aggregates.items()))
+        parts = (frozenset(self.windows.items()), frozenset(self.aggregates.items()))
         return hash((self.time, self.key, self.ordered, parts))
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -84,7 +84,8 @@ class Query:
         >>> op.advance(6).to_pylist()
         [{'window': 'w', 'start': 0, 'end': 5, 'n': 2}]
         """
-        from windrow.engine.operator import Operator, Settings
+        from windrow.engine.operator import Operator
+        from windrow.engine.settings import Settings
 
         settings = Settings.of(mode, lateness, on_bad, max_slices, max_ahead)
         return Operator(self, settings)

@@ -21,12 +21,16 @@ FLOATS = Measure("t", pa.float64())
 
 @st.composite
 def window_sets(draw, measure, bands=True):
-    number = st.integers(1, 12) if not measure.floating else st.sampled_from([0.5, 0.75, 1.0, 2.0, 2.5, 0.1, 0.7])
+    number = (
+        st.integers(1, 12) if not measure.floating else st.sampled_from([0.5, 0.75, 1.0, 2.0, 2.5, 0.1, 0.7])
+    )
     offset = st.integers(-9, 9) if not measure.floating else st.sampled_from([0.0, 0.25, -1.5, 0.1])
     kinds = [
         st.builds(lambda n, o: wr.tumbling(n, offset=o), number, offset),
         st.builds(lambda n, e, o: wr.sliding(n, every=e, offset=o), number, number, offset),
-        st.builds(lambda n, k, o: wr.cumulate(n * k, step=n, offset=o), st.integers(1, 4), st.integers(1, 4), offset),
+        st.builds(
+            lambda n, k, o: wr.cumulate(n * k, step=n, offset=o), st.integers(1, 4), st.integers(1, 4), offset
+        ),
     ]
     if bands:
         kinds.append(st.builds(lambda s, n: wr.band(s, length=n), st.integers(-30, 30), number))
@@ -37,7 +41,9 @@ def window_sets(draw, measure, bands=True):
 def all_edges(windows, low, high):
     """Every start and every end of a window in [low, high], by counting."""
     found = set()
-    for every, offset, whole, rest in zip(windows.every, windows.offset, windows.whole, windows.rest, strict=True):
+    for every, offset, whole, rest in zip(
+        windows.every, windows.offset, windows.whole, windows.rest, strict=True
+    ):
         reach = int((high - low) / every) + int(whole) + 5
         middle = int((low - offset) // every)
         for k in range(middle - int(whole) - 5, middle + reach + 5):
@@ -156,7 +162,7 @@ def test_neighbours_are_the_last_edge_before_and_the_first_after(data):
 def test_fusing_keeps_exactly_the_union_of_edges(pairs):
     periods = np.array([p for p, _ in pairs])
     phases = np.array([s % p for p, s in pairs])
-    kept, shifts = fuse(periods, phases)
+    kept, shifts, _ = fuse(periods, phases, 0 * phases)
 
     def union(ps, ss):
         return {s + k * p for p, s in zip(ps.tolist(), ss.tolist(), strict=True) for k in range(-200, 200)}
@@ -177,8 +183,12 @@ def test_fusing_floats_loses_no_edge(data):
     number = st.sampled_from([0.1, 0.2, 0.3, 0.7, 1.0, 1.25, 2.5])
     pairs = data.draw(st.lists(st.tuples(number, st.sampled_from([0.0, 0.1, 0.25])), min_size=1, max_size=6))
     periods, phases = np.array([p for p, _ in pairs]), np.array([s for _, s in pairs])
-    kept, shifts = fuse(periods, phases)
-    fine = {Fraction(s + k * p) for p, s in zip(kept.tolist(), shifts.tolist(), strict=True) for k in range(-400, 400)}
+    kept, shifts, _ = fuse(periods, phases, 0 * phases)
+    fine = {
+        Fraction(s + k * p)
+        for p, s in zip(kept.tolist(), shifts.tolist(), strict=True)
+        for k in range(-400, 400)
+    }
     for period, phase in pairs:
         for k in range(-20, 20):
             edge = Fraction(phase + k * period)

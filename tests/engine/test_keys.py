@@ -45,9 +45,7 @@ class Model:
 
     def numbers(self, batch):
         rows = zip(*(c.to_pylist() for c in batch.columns), strict=True)
-        return [
-            self.known.setdefault(tuple(canonical(v) for v in row), len(self.known)) for row in rows
-        ]
+        return [self.known.setdefault(tuple(canonical(v) for v in row), len(self.known)) for row in rows]
 
 
 @st.composite

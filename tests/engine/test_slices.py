@@ -51,7 +51,11 @@ def take(slices, model, times, step):
 
 
 steps = st.lists(
-    st.tuples(st.just("take"), st.lists(st.integers(-100, 100), min_size=1, max_size=12), st.sampled_from([3, 4, 6, 12]))
+    st.tuples(
+        st.just("take"),
+        st.lists(st.integers(-100, 100), min_size=1, max_size=12),
+        st.sampled_from([3, 4, 6, 12]),
+    )
     | st.tuples(st.just("evict"), st.integers(-100, 100), st.none())
     | st.tuples(st.just("coalesce"), st.integers(-100, 100), st.lists(st.integers(-9, 9), max_size=4)),
     max_size=12,
@@ -108,7 +112,10 @@ def test_no_slices():
     assert len(slices) == 0
 
 
-@given(st.lists(st.integers(0, 80), min_size=1, max_size=10), st.lists(st.integers(0, 80), min_size=1, max_size=10))
+@given(
+    st.lists(st.integers(0, 80), min_size=1, max_size=10),
+    st.lists(st.integers(0, 80), min_size=1, max_size=10),
+)
 def test_slices_that_are_forgotten_leave_no_trace(before, more):
     slices, model = Slices(np.dtype(np.int64)), {}
     take(slices, model, before, 4)

@@ -95,17 +95,17 @@ def test_short_windows_beside_a_long_one_stay_small_and_exact(mode):
         "last": wr.last("s"),
         "middle": wr.median("x"),
         "kinds": wr.distinct("s"),
-        "sketch": wr.approx_distinct("s"),
+        "sketch": wr.approx_distinct("x"),
     }
     q = query({"second": wr.tumbling(1), "day": wr.tumbling(day)}, aggregates, key="k")
     operator = q.operator(mode=mode, lateness=600)
     rng = np.random.default_rng(3)
     tables, parts, largest = [], [], 0
-    for start in range(0, 2 * day, step):
-        times = start + rng.integers(-500, step, 300)
-        keys = [f"k{i}" for i in rng.integers(0, 3, 300)]
-        texts = [f"s{i}" for i in rng.integers(0, 50, 300)]
-        table = batch(np.maximum(times, 0), keys, rng.integers(-100, 100, 300), texts)
+    for start in range(0, day + 4 * step, step):
+        times = start + rng.integers(-500, step, 200)
+        keys = [f"k{i}" for i in rng.integers(0, 3, 200)]
+        texts = [f"s{i}" for i in rng.integers(0, 50, 200)]
+        table = batch(np.maximum(times, 0), keys, rng.integers(-100, 100, 200), texts)
         tables.append(table)
         operator.process(table)
         parts.append(operator.advance(start + step))
@@ -118,7 +118,9 @@ def test_short_windows_beside_a_long_one_stay_small_and_exact(mode):
 
 
 def test_late_events_fall_into_coalesced_slices():
-    q = query({"second": wr.tumbling(1), "long": wr.tumbling(50_000)}, {"n": wr.count(), "last": wr.last("x")})
+    q = query(
+        {"second": wr.tumbling(1), "long": wr.tumbling(50_000)}, {"n": wr.count(), "last": wr.last("x")}
+    )
     operator = q.operator()
     first = batch(list(range(10_000)))
     operator.process(first)
@@ -146,7 +148,15 @@ WINDOWS = [
     wr.tumbling(40),
     wr.band(20, length=30),
 ]
-AGGREGATES = [wr.count(), wr.sum("x"), wr.mean("x"), wr.max("s"), wr.median("x"), wr.collect("x"), wr.last("s")]
+AGGREGATES = [
+    wr.count(),
+    wr.sum("x"),
+    wr.mean("x"),
+    wr.max("s"),
+    wr.median("x"),
+    wr.collect("x"),
+    wr.last("s"),
+]
 
 
 @st.composite
@@ -218,8 +228,8 @@ def test_a_late_event_is_never_lost_after_a_window_was_added():
     operator.add_window("long", wr.tumbling(100))
     operator.advance(31)
     operator.process(batch([5]))
-    rows = operator.finish()
-    assert operator.late()["ts"].to_pylist() == [5] or 5 in range(*rows["start"].to_pylist()[-1:], 10)
+    operator.finish()
+    assert operator.late()["ts"].to_pylist() == [5], "no row of the answer holds it"
     assert operator.metrics().late == 1
 
 
@@ -275,6 +285,14 @@ def test_partials_find_their_aggregates_after_one_was_removed_and_the_state_rest
     assert restored.finish().equals(operator.finish())
 
 
+def test_sorted_values_of_slices_that_went_do_not_spoil_a_snapshot():
+    q = query({"w": wr.tumbling(10)}, {"middle": wr.median("x")})
+    operator = q.operator()
+    operator.process(batch([1, 1, 12, 12, 25, 25], values=[9, 8, 5, 4, 2, 1]))
+    operator.advance(20)
+    assert q.restore(operator.snapshot()).finish()["middle"].to_pylist() == [1.5]
+
+
 # -- restarts ------------------------------------------------------------------------------------
 
 
@@ -297,17 +315,24 @@ def test_a_restart_keeps_rows_that_wait_to_be_fetched(data):
         if data.draw(st.booleans()):
             clock += data.draw(st.integers(0, 15))
             assert straight.advance(clock).equals(restarted.advance(clock))
-    assert straight.late().equals(restarted.late())
-    assert straight.bad().equals(restarted.bad())
+    assert straight.late().to_pylist() == restarted.late().to_pylist()
+    assert straight.bad().to_pylist() == restarted.bad().to_pylist()
     one, two = straight.metrics(), restarted.metrics()
-    assert (one.events, one.late, one.bad, one.live_slices) == (two.events, two.late, two.bad, two.live_slices)
+    assert (one.events, one.late, one.bad, one.live_slices) == (
+        two.events,
+        two.late,
+        two.bad,
+        two.live_slices,
+    )
     assert straight.finish().equals(restarted.finish())
 
 
 @settings(max_examples=60)
 @given(st.data())
 def test_changelogs_replay_to_the_append_result_while_keys_grow(data):
-    q = query({"w": wr.tumbling(10), "s": wr.sliding(20, every=5)}, {"n": wr.count(), "high": wr.max("s")}, key="k")
+    q = query(
+        {"w": wr.tumbling(10), "s": wr.sliding(20, every=5)}, {"n": wr.count(), "high": wr.max("s")}, key="k"
+    )
     operators = {mode: q.operator(mode=mode, lateness=30) for mode in ("append", "update")}
     parts = {"append": [], "update": []}
     clock, fresh = 0, 0

@@ -20,7 +20,7 @@ dates, timestamps, decimals and strings (by rank), float64 for floating-point co
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -133,7 +133,6 @@ class Bound:
     build: Callable[..., pa.Array] | None = None
     finish: Any = None
     check: Callable[..., Any] | None = None
-    parameters: tuple[Any, ...] = field(default=())
 
 
 class Aggregate:
@@ -172,13 +171,18 @@ def is_text(type_: pa.DataType) -> bool:
         or pa.types.is_string_view(type_)
         or pa.types.is_binary(type_)
         or pa.types.is_large_binary(type_)
+        or pa.types.is_binary_view(type_)
         or (pa.types.is_dictionary(type_) and is_text(type_.value_type))
     )
 
 
 def text_type(type_: pa.DataType) -> pa.DataType:
     """The type in which values of a text column come back."""
-    return type_.value_type if pa.types.is_dictionary(type_) else type_
+    if pa.types.is_dictionary(type_):
+        return text_type(type_.value_type)
+    if pa.types.is_string_view(type_):
+        return pa.string()
+    return pa.binary() if pa.types.is_binary_view(type_) else type_
 
 
 def numeric_kind(type_: pa.DataType, *, what: str) -> Kind:

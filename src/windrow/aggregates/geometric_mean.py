@@ -34,7 +34,7 @@ class GeometricMean(Aggregate):
     """See `geometric_mean`."""
 
     columns: tuple[str, ...]
-    algebra = Algebra("algebraic", invertible=True)
+    algebra = Algebra("algebraic")
 
     def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
         kind = numeric_kind(types[0], what=str(self))

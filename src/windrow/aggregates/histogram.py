@@ -80,7 +80,7 @@ class Histogram(Aggregate):
     low: float
     high: float
     bins: int
-    algebra = Algebra("distributive", invertible=True)
+    algebra = Algebra("distributive")
 
     def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
         kind = numeric_kind(types[0], what=str(self))

@@ -144,6 +144,12 @@ def lower(registers, n):  # type: ignore[no-untyped-def]
     return np.int64(math.floor(estimate(registers) + 0.5)), True
 
 
+def sound(registers: np.ndarray) -> np.ndarray:
+    """Whether each register holds a rank that a 64-bit hash can have."""
+    precision = registers.shape[1].bit_length() - 1
+    return registers.max(axis=1, initial=0) <= 65 - precision
+
+
 @cache
 def partial(precision: int, kind: Kind) -> Sketch:
     """One sketch per precision and kind of column."""
@@ -153,6 +159,7 @@ def partial(precision: int, kind: Kind) -> Sketch:
         (Field("registers", "u1", 0, width=2**precision),),
         insert_integer if kind == "i" else insert_float,
         absorb,
+        sound,
     )
 
 

@@ -50,7 +50,7 @@ class WeightedMean(Aggregate):
     """See `weighted_mean`."""
 
     columns: tuple[str, ...]
-    algebra = Algebra("algebraic", invertible=True)
+    algebra = Algebra("algebraic")
 
     def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
         kinds = tuple(numeric_kind(t, what=str(self)) for t in types)

@@ -12,7 +12,9 @@
     partials/     what a slice keeps: scalars, sketches, multisets, sequences
     windows.py    which windows are due, and which slices they cover
     emission.py   windows due -> a result table
+    settings.py   how an operator runs, and what it has counted
     operator.py   the running operator
+    completeness.py  from when on an added window is complete
     bounded.py    the same over bounded data
     snapshot.py   the operator as bytes, and back
 

@@ -12,11 +12,12 @@ import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate, Bound, Scalars
 from windrow.aggregates.count import COUNT
-from windrow.engine.columns import Coder, require_columns
+from windrow.engine.columns import Coder
 from windrow.engine.partials import Log, Numbers, Store, store_for
 from windrow.errors import QueryError
 from windrow.measure import Measure
 from windrow.query import Query
+from windrow.schema import require_columns
 
 StoreKey = tuple[Any, tuple[str, ...]]
 
@@ -89,13 +90,23 @@ class Binding:
         """What each batch needs to know: stores to fold, the user's own first, as they may fail."""
         folded = [(partial, columns, s) for (partial, columns), s in self.stores.items()]
         folded = [f for f in folded if f[2] is not self.presence]
-        self.folded = sorted(folded, key=lambda f: not is_own(f[0]))
+        self.folded = sorted(folded, key=lambda f: not (is_own(f[0]) and isinstance(f[2], Numbers)))
         self.needs_arrival = any(
             isinstance(s, Log) or (isinstance(s, Numbers) and s.timed) for _, _, s in self.folded
         )
         self.has_own = any(is_own(partial) for partial, _, _ in self.folded)
         coded = set(self.coders)
         self.uncoded = {c for a in self.answers.values() for c in a.columns if c not in coded}
+
+    @property
+    def in_order(self) -> list[Store]:
+        """Presence, then each store once, in the order of the aggregates: the same for equal queries,
+        whatever was added and removed on the way."""
+        found: list[Store] = [self.presence]
+        for answer in self.answers.values():
+            if not any(answer.store is known for known in found):
+                found.append(answer.store)
+        return found
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -46,7 +46,9 @@ def run(query: Query, events: Any, *, on_bad: str) -> pa.Table:
             place = None if error.row is None else _row(begin + error.row, order)
             raise UserFunctionError(error.what, place, error.why) from error.__cause__
         if begin + BATCH < len(times):
-            parts.append(operator.advance_to(times[begin + BATCH].item()))
+            following = operator.highest_time if query.ordered else times[begin + BATCH].item()
+            if following is not None:
+                parts.append(operator.advance_to(following))
     parts.append(operator.finish())
     return pa.concat_tables(parts)
 

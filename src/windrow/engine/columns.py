@@ -53,17 +53,6 @@ def _empty(schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([pa.array([], f.type) for f in schema], schema=schema)
 
 
-def require_columns(schema: pa.Schema, names: tuple[str, ...]) -> None:
-    """An error that lists what is there, if a column is missing or there twice."""
-    for name in names:
-        found = schema.get_all_field_indices(name)
-        if len(found) == 0:
-            known = ", ".join(repr(n) for n in schema.names) or "none at all"
-            raise QueryError(f"unknown column {name!r}; the columns are: {known}")
-        if len(found) > 1:
-            raise QueryError(f"column {name!r} occurs {len(found)} times")
-
-
 def raw(array: pa.Array, dtype: type) -> np.ndarray:
     """The numbers of an array of 64-bit values, without a copy or a look at its type; no nulls."""
     data = array.buffers()[1]
@@ -103,6 +92,16 @@ def ticks_of(array: pa.Array, measure: Measure) -> tuple[np.ndarray, np.ndarray 
     return array.cast(pa.int64()).to_numpy(zero_copy_only=False), missing
 
 
+def settled(array: pa.Array) -> pa.Array:
+    """The array in a form whose nulls are all marked and that Arrow can look up in."""
+    kind = array.type
+    if pa.types.is_dictionary(kind) and array.dictionary.null_count:
+        return array.cast(text_type(kind))
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        return array.cast(text_type(kind))
+    return array
+
+
 class Coder:
     """Values of one column as int64 or float64 codes, and back.
 
@@ -136,6 +135,7 @@ class Coder:
 
         Rows that are `oversized` must have been taken out.
         """
+        array = settled(array)
         present = None
         if array.null_count:
             present = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))

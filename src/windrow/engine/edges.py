@@ -18,6 +18,7 @@ from numba import njit
 from windrow.measure import Tick
 from windrow.planner.window_set import WindowSet
 from windrow.windows.band import PlacedBand
+from windrow.windows.calendar import PlacedCalendar
 
 
 @njit(cache=True, nogil=True)
@@ -34,35 +35,35 @@ def mark_progressions(periods, phases, base, high, step, marks):  # type: ignore
 
 
 @njit(cache=True, nogil=True)
-def list_progressions(periods, phases, base, high, out):  # type: ignore[no-untyped-def]
+def list_progressions(periods, phases, rests, base, high, out):  # type: ignore[no-untyped-def]
     """Write every edge in (base, high] to `out`, unsorted; how many there are."""
     count = 0
     for i in range(periods.shape[0]):
-        period, phase = periods[i], phases[i]
-        k = np.int64((base - phase) // period) - 1
-        while phase + k * period <= base:
+        period, phase, rest = periods[i], phases[i], rests[i]
+        k = np.int64((base - phase - rest) // period) - 1
+        while phase + k * period + rest <= base:
             k += 1
-        while phase + k * period <= high:
-            out[count] = phase + k * period
+        while phase + k * period + rest <= high:
+            out[count] = phase + k * period + rest
             count += 1
             k += 1
     return count
 
 
 @njit(cache=True, nogil=True)
-def widen(periods, phases, times, before, after):  # type: ignore[no-untyped-def]
+def widen(periods, phases, rests, times, before, after):  # type: ignore[no-untyped-def]
     """Raise `before` and lower `after` to the edges of the progressions next to each time."""
     for i in range(times.shape[0]):
         t = times[i]
         for j in range(periods.shape[0]):
-            period, phase = periods[j], phases[j]
-            k = np.int64((t - phase) // period)
-            while phase + (k + 1) * period <= t:
+            period, phase, rest = periods[j], phases[j], rests[j]
+            k = np.int64((t - phase - rest) // period)
+            while phase + (k + 1) * period + rest <= t:
                 k += 1
-            while phase + k * period > t:
+            while phase + k * period + rest > t:
                 k -= 1
-            before[i] = max(before[i], phase + k * period)
-            after[i] = min(after[i], phase + (k + 1) * period)
+            before[i] = max(before[i], phase + k * period + rest)
+            after[i] = min(after[i], phase + (k + 1) * period + rest)
 
 
 def neighbours(windows: WindowSet, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -72,7 +73,7 @@ def neighbours(windows: WindowSet, times: np.ndarray) -> tuple[np.ndarray, np.nd
     high: Tick = np.inf if measure.floating else np.iinfo(np.int64).max
     before = np.full(len(times), low, measure.dtype)
     after = np.full(len(times), high, measure.dtype)
-    widen(windows.periods, windows.phases, times, before, after)
+    widen(windows.periods, windows.phases, windows.rests, times, before, after)
     for edges in irregular_edges(windows, times):
         at = np.searchsorted(edges, times, side="right")
         found = at > 0
@@ -89,8 +90,7 @@ def irregular_edges(windows: WindowSet, times: np.ndarray) -> list[np.ndarray]:
         if isinstance(placement, PlacedBand):
             found.append(np.array([placement.start, placement.end], times.dtype))
         elif len(times):
-            starts, ends = placement.windows(times.min(), times.max())
-            found.append(np.union1d(starts, ends))
+            found.append(np.union1d(*placement.windows_at(times)))
     return found
 
 
@@ -100,7 +100,8 @@ def edges_between(windows: WindowSet, low: Tick, high: Tick) -> np.ndarray:
     before, after = neighbours(windows, ends)
     base, beyond = before[0], after[1]
     inner = [_periodic_edges(windows, base, ends[0], ends[1])]
-    for edges in irregular_edges(windows, ends):
+    for _, placement in windows.irregular:
+        edges = np.union1d(*placement.windows(low, high))
         inner.append(edges[(edges > base) & (edges <= ends[1])])
     middle = inner[0] if len(inner) == 1 else np.unique(np.concatenate(inner))
     return np.concatenate([before[:1], middle, np.array([beyond], middle.dtype)])
@@ -119,14 +120,17 @@ def _periodic_edges(windows: WindowSet, base: Tick, low: Tick, high: Tick) -> np
         mark_progressions(windows.periods, windows.phases, base, high, step, marks)
         return np.flatnonzero(marks) * step + base
     room = np.empty(count + 4 * len(windows.periods), windows.measure.dtype)
-    written = list_progressions(windows.periods, windows.phases, base, high, room)
+    written = list_progressions(windows.periods, windows.phases, windows.rests, base, high, room)
     return np.unique(room[:written])
 
 
 def estimate(windows: WindowSet, low: Tick, high: Tick) -> int:
     """About how many edges lie between two times; never too few by more than two per progression."""
-    spans = (float(high) - float(low)) / windows.periods.astype(np.float64)
-    return int(min(spans.sum(), 1e18)) + 2 * len(windows.periods)
+    span = float(high) - float(low)
+    edges = (span / windows.periods.astype(np.float64)).sum()
+    # A date is a hundred times dearer than an edge of a periodic window.
+    edges += sum(100 * span / p.length for _, p in windows.irregular if isinstance(p, PlacedCalendar))
+    return int(min(edges, 1e18)) + 2 * len(windows.periods)
 
 
 def edges_around(windows: WindowSet, times: np.ndarray) -> np.ndarray:

@@ -19,13 +19,14 @@ from windrow.engine.partials.scalars import lower_values
 from windrow.engine.partials.user import lower_failed, named
 from windrow.engine.windows import Due
 from windrow.errors import DataError, UserFunctionError
-from windrow.measure import Measure, Tick
+from windrow.measure import Tick
 from windrow.query import Query
 
 if TYPE_CHECKING:
     from windrow.engine.operator import Operator
 
 BLOCK_CELLS = 1 << 18
+BLOCK_BYTES = 1 << 26
 WINDOW_TYPE = pa.dictionary(pa.int32(), pa.string())
 
 
@@ -42,7 +43,7 @@ def result_schema(operator: Operator) -> pa.Schema:
     return pa.schema(fields)
 
 
-def empty_result(query: Query, measure: Measure | None, mode: str) -> pa.Table:
+def empty_result(query: Query, mode: str) -> pa.Table:
     """A result without rows, before any batch has told the types."""
     names = [*query.key, "window", "start", "end", *query.aggregates]
     names += ["op", "revision"] if mode == "update" else []
@@ -68,6 +69,10 @@ class Ledger:
     def forget(self, horizon: Tick) -> None:
         """Drop the windows that are final."""
         self._revisions = {w: row for w, row in self._revisions.items() if w[2] > horizon}
+
+    def drop(self, name: str) -> None:
+        """Forget all windows of this name."""
+        self._revisions = {w: row for w, row in self._revisions.items() if w[0] != name}
 
     def repack(self, stride: int, keys: np.ndarray | slice) -> None:
         for window, old in self._revisions.items():
@@ -137,7 +142,9 @@ class Emission:
     def _blocks(self, due: Due) -> list[Due]:
         if not len(due):
             return []
-        size = max(1, BLOCK_CELLS // max(1, self._operator.keys.count))
+        largest = max(store.cell_bytes for store in self._operator.stores())
+        cells = min(BLOCK_CELLS, BLOCK_BYTES // max(1, largest))
+        size = max(1, cells // max(1, self._operator.keys.count))
         return [due.where(slice(i, i + size)) for i in range(0, len(due), size)]
 
     def _merged_presence(self, block: Due) -> np.ndarray:

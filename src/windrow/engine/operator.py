@@ -10,8 +10,9 @@ mode, w in update mode). An error in either call leaves the operator as it was.
 
 from __future__ import annotations
 
+import math
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -20,91 +21,29 @@ import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate
 from windrow.aggregates.count import COUNT
-from windrow.durations import Duration, DurationLike, parse_duration
 from windrow.engine.binding import Binding, is_own
-from windrow.engine.columns import batches, ticks_of
+from windrow.engine.columns import batches, settled, ticks_of
+from windrow.engine.completeness import first_complete, next_after
 from windrow.engine.cutting import Cells, Runs, cut, scan_times
 from windrow.engine.edges import edges_around, edges_between, estimate, neighbours
 from windrow.engine.emission import Emission, Ledger, empty_result, result_schema
 from windrow.engine.keys import Keys
-from windrow.engine.partials import Log, Numbers, Store
+from windrow.engine.partials import Log, Multisets, Numbers, Store
 from windrow.engine.partials.user import blame
+from windrow.engine.settings import Counters, Metrics, Settings
 from windrow.engine.slices import Slices
 from windrow.engine.windows import Due, due_windows
-from windrow.errors import DataError, LimitError, QueryError, UserFunctionError, WindrowError
+from windrow.errors import DataError, LimitError, QueryError, UserFunctionError
 from windrow.measure import Measure, Point, PointLike, Tick, parse_point
 from windrow.planner.window_set import FEW, UNMERGED, WindowSet
 from windrow.query import Query, refuse_name_clashes, require_named
 from windrow.windows.base import Window
 
-MODES = ("append", "update")
 # Small batches make edges for so many batches ahead, as long as these are not too many.
 AHEAD = 64
+# An operator without a slice does not hold on to more memory than this.
+IDLE_BYTES = 1 << 16
 MOST_AHEAD = 10_000
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How an operator runs; see `Query.operator`."""
-
-    mode: str
-    lateness: Duration
-    on_bad: str
-    max_slices: int
-    max_ahead: Duration | None
-
-    @classmethod
-    def of(
-        cls,
-        mode: str,
-        lateness: DurationLike | Duration,
-        on_bad: str,
-        max_slices: int,
-        max_ahead: DurationLike | Duration | None,
-    ) -> Settings:
-        if mode not in MODES:
-            raise QueryError(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
-        if on_bad not in ("raise", "divert"):
-            raise QueryError(f"on_bad must be raise or divert, not {on_bad!r}")
-        late = parse_duration(lateness, what="lateness")
-        if late.magnitude < 0:
-            raise QueryError(f"lateness must not be negative, not {lateness!r}")
-        ahead = None if max_ahead is None else parse_duration(max_ahead, what="max_ahead")
-        if ahead is not None and ahead.magnitude <= 0:
-            raise QueryError(f"max_ahead must be longer than zero, not {max_ahead!r}")
-        if not isinstance(max_slices, int) or max_slices < 1:
-            raise QueryError(f"max_slices must be at least 1, not {max_slices!r}")
-        return cls(mode, late, on_bad, max_slices, ahead)
-
-
-@dataclass(frozen=True)
-class Metrics:
-    """Counters since the operator was made, and sizes now.
-
-    `events` were taken in, `late` ones missed all of their windows, `partly_late` ones are among
-    `events` but missed some. `live_slices` counts slices, each of which has a cell per key;
-    `partial_bytes` is what the partials of all cells need, `bytes` what everything takes.
-    """
-
-    events: int
-    late: int
-    partly_late: int
-    bad: int
-    live_slices: int
-    keys: int
-    bytes: int
-    partial_bytes: int
-    watermark: Any
-
-
-@dataclass
-class Counters:
-    """What an operator has seen since it was made."""
-
-    events: int = 0
-    late: int = 0
-    partly_late: int = 0
-    bad: int = 0
 
 
 class Operator:
@@ -137,7 +76,7 @@ class Operator:
         before = replace(self.counters), len(self._late), len(self._bad), self.keys.count
         try:
             self._sort_out(batch, times, missing)
-        except WindrowError:
+        except BaseException:  # a batch is taken whole or not at all, whatever stops it
             self._undo(*before)
             raise
 
@@ -209,9 +148,9 @@ class Operator:
 
     def _set_reach(self, measure: Measure) -> None:
         """The times whose windows, and the ends of which plus lateness, can be expressed."""
-        low, high = self.windows.reach
-        self.lowest, self.highest = low + self.lateness, high - self.lateness
-        if not self.lowest < self.highest:
+        self.lowest, high = self.windows.reach
+        self.highest = high - self.lateness
+        if not self.lowest < self.highest or self.lateness > (measure.highest - measure.lowest) // 2:
             raise QueryError(
                 f"the ends of windows plus a lateness of {self.settings.lateness} overflow {measure.describe()}"
             )
@@ -231,10 +170,10 @@ class Operator:
             bad[missing] = 1
         if self.max_ahead is not None and self.watermark is not None:
             bad[(bad == 0) & (times > self.watermark + self.max_ahead)] = 3
-        if self.query.ordered:
-            bad[(bad == 0) & (times < self._running_highest(times, bad))] = 4
         for code, (_, wrong) in culprits.items():
             bad[wrong & (bad == 0)] = code
+        if self.query.ordered:
+            bad[(bad == 0) & (times < self._running_highest(times, bad))] = 4
         if not bad.any():
             return None
         rows = np.flatnonzero(bad)
@@ -324,7 +263,7 @@ class Operator:
         at, there = self.slices.find(starts)
         self._make_room(len(starts) - int(np.count_nonzero(there)))
         slots, fresh = self.slices.resolve(starts, ends, at, there)
-        for store in self.stores():
+        for store in self.stores() if len(fresh) else ():
             store.reset(fresh)
         base = slots * self.stride
         if inside is not None:
@@ -333,7 +272,7 @@ class Operator:
         segments = found.place(base, numbers, len(times))
         try:
             self._fold(batch, times, rows, segments)
-        except WindrowError:
+        except BaseException:
             # A slice that exists holds an event.
             self.slices.forget(fresh)
             raise
@@ -365,7 +304,7 @@ class Operator:
         """Everything that lies in the arena."""
         assert self.binding is not None
         late = [self.fresh] if self.settings.mode == "update" else []
-        return [*late, *self.binding.stores.values()]
+        return [*late, *self.binding.in_order]
 
     def _make_room(self, need: int) -> None:
         """Room for `need` more slices and for all keys that are known."""
@@ -428,7 +367,7 @@ class Operator:
             if moved is not None:
                 self._recode(name, moved)
         for name in self.binding.uncoded:
-            array = batch.column(name)
+            array = settled(batch.column(name))
             valid = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
             present[name] = None if valid is None else np.flatnonzero(valid)
         return codes, present
@@ -455,13 +394,13 @@ class Operator:
         """Say that no event before `watermark` is expected any more; the windows that this completes."""
         if self.binding is None:
             self._remember(parse_point(watermark, what="watermark"))
-            return empty_result(self.query, None, self.settings.mode)
+            return empty_result(self.query, self.settings.mode)
         return self.advance_to(self.binding.measure.point(watermark, what="watermark"))
 
     def _remember(self, point: Point) -> None:
         """A watermark that comes before the first batch has told what time is."""
         old = self.early_watermark
-        if old is not None:
+        if old is not None and point.number != math.inf:
             if (old.number is None) != (point.number is None):
                 raise QueryError("the watermark was a number and is now a moment, or the other way round")
             if (point.number or point.nanoseconds or 0) < (old.number or old.nanoseconds or 0):
@@ -472,7 +411,8 @@ class Operator:
     def finish(self) -> pa.Table:
         """Say that no event is expected any more; everything that is left."""
         if self.binding is None:
-            return empty_result(self.query, None, self.settings.mode)
+            self._remember(Point(number=math.inf))
+            return empty_result(self.query, self.settings.mode)
         return self.advance_to(self.binding.measure.highest)
 
     def advance_to(self, watermark: Tick) -> pa.Table:
@@ -535,7 +475,8 @@ class Operator:
         """Drop what no window needs any more: slices, events, keys, strings, memory."""
         assert self.binding is not None and self.watermark is not None
         horizon = self._horizon(self.watermark)
-        self.threshold = self.windows.first_open_start(horizon)
+        # It never goes back: a window that was added later asks for no slices that are gone.
+        self.threshold = max(self.threshold, self.windows.first_open_start(horizon))
         evicted = self.slices.evict_before(self.threshold)
         if self.fresh_seen:
             self.fresh.n[:] = 0
@@ -544,11 +485,14 @@ class Operator:
         for store in self.binding.stores.values():
             if isinstance(store, Log):
                 store.evict_before(self.threshold)
+            elif isinstance(store, Multisets) and len(evicted):
+                store.reset(evicted)
         self._coalesce(horizon)
-        if evicted:
+        if len(evicted):
             self._collect_keys()
             self._collect_strings()
-            if self.slices.capacity > 4 * len(self.slices) + 64:
+            idle = not len(self.slices) and sum(s.nbytes for s in self.stores()) > IDLE_BYTES
+            if idle or self.slices.capacity > 4 * len(self.slices) + 64:
                 self.resize(2 * len(self.slices) + 8, self.stride, slice(0, self.keys.count))
 
     def _coalesce(self, horizon: Tick) -> None:
@@ -689,29 +633,20 @@ class Operator:
             return None
         alone = WindowSet.of({name: window}, self.binding.measure)
         floor = self.threshold if self.watermark is not None else None
+        if self.windows.may_leave_gaps and self.highest_time is not None:
+            # Events in gaps were not kept: nothing before the newest event is complete.
+            newest = next_after(self.highest_time)
+            floor = newest if floor is None else max(floor, newest)
         self._change_windows(query)
         if self.highest_time is not None and len(self.slices):
             point = np.array([self.highest_time], self.binding.measure.dtype)
             self.slices.shorten_last(neighbours(self.windows, point)[1][0], self.highest_time)
         self.backlog.add(name)
-        start = self._first_complete(alone, floor)
+        start = first_complete(alone, self.slices, floor)
         if start is None:
             return None
         self.complete_from["window " + name] = start
         return self.binding.measure.scalar(start)
-
-    def _first_complete(self, alone: WindowSet, floor: Tick | None) -> Tick | None:
-        """The first start of the window in `alone` from which on all of its edges lie between slices."""
-        broken = floor
-        if len(self.slices):
-            edges = edges_between(alone, self.slices.starts[0], self.slices.ends[-1])
-            inside = edges[self.slices.splits(edges)]
-            if len(inside):
-                after = inside[-1] + 1 if edges.dtype.kind == "i" else np.nextafter(inside[-1], np.inf)
-                broken = after if broken is None else max(broken, after)
-        if broken is None:
-            return None
-        return first_start(alone, broken)
 
     def remove_window(self, name: str) -> None:
         """Stop answering a window; slices that only it needed go as the watermark passes."""
@@ -724,6 +659,7 @@ class Operator:
             self._change_windows(query)
             self.complete_from.pop("window " + name, None)
             self.backlog.discard(name)
+            self.ledger.drop(name)
 
     def _change_windows(self, query: Query) -> None:
         assert self.binding is not None
@@ -787,20 +723,6 @@ class Operator:
             raise QueryError(f"there is no {what} {name!r}; there are: {', '.join(known)}")
         if len(known) == 1:
             raise QueryError(f"{name!r} is the only {what} of the query and cannot be removed")
-
-
-def first_start(windows: WindowSet, point: Tick) -> Tick:
-    """The first start of a window at or after `point`."""
-    candidates = []
-    if len(windows.every):
-        k = np.floor_divide(point - windows.offset, windows.every).astype(np.int64) - 1
-        while np.any(windows.starts(k) < point):
-            k += windows.starts(k) < point
-        candidates.append(windows.starts(k).min())
-    for _, placement in windows.irregular:
-        starts, _ = placement.windows(point, point + 2 * placement.length)
-        candidates += starts[starts >= point][:1].tolist()
-    return min(candidates, default=windows.measure.highest)
 
 
 def _common_rows(masks: list[Any]) -> np.ndarray | None:

@@ -106,15 +106,16 @@ class Slices:
         self.starts, self.ends, self.slots = self.starts[keep], self.ends[keep], self.slots[keep]
         self._free = np.concatenate([self._free, slots])
 
-    def evict_before(self, threshold: Tick) -> int:
-        """Let go of the slices that begin before `threshold`; how many there were."""
+    def evict_before(self, threshold: Tick) -> np.ndarray:
+        """Let go of the slices that begin before `threshold`; the slots they had."""
         count = int(np.searchsorted(self.starts, threshold))
+        freed = self.slots[:count]
         if count:
-            self._free = np.concatenate([self._free, self.slots[:count]])
+            self._free = np.concatenate([self._free, freed])
             self.starts = self.starts[count:].copy()
             self.ends = self.ends[count:].copy()
             self.slots = self.slots[count:].copy()
-        return count
+        return freed
 
     def coalesce(self, boundaries: np.ndarray, horizon: Tick) -> tuple[np.ndarray, np.ndarray] | None:
         """Join neighbours that end at or before `horizon` and have no boundary between them.

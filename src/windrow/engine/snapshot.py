@@ -5,7 +5,7 @@
     32 bytes  plan              SHA-256 of the query
     8 bytes   length            of the body
     4 bytes   CRC-32            of the body
-    body      Arrow IPC stream  one table: name, dtype, shape, data
+    body      Arrow IPC stream  one table: name, dtype, data
 
 Reading trusts nothing: header, length and checksum first, then the Arrow table is validated in full,
 then every array is checked against what the query says it must be, and every offset, slot and code
@@ -30,7 +30,8 @@ import pyarrow.compute as pc
 from windrow.durations import Duration
 from windrow.engine.binding import Binding
 from windrow.engine.keys import Keys
-from windrow.engine.operator import Counters, Operator, Settings
+from windrow.engine.operator import Operator
+from windrow.engine.settings import Counters, Settings
 from windrow.errors import StateError, WindrowError
 from windrow.measure import Point, Tick, parse_point
 from windrow.query import Query
@@ -63,16 +64,23 @@ def _identity(spec: Any) -> str:
 
 
 def _code(function: Callable[..., Any]) -> str:
+    function = getattr(function, "py_func", function)
     if not isinstance(function, types.FunctionType):
-        return repr(function)
+        return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', type(function))}"
     cells = [c.cell_contents for c in function.__closure__ or ()]
     shown = [_code(c) if callable(c) else repr(c) for c in cells]
     return repr((_code_object(function.__code__), shown, function.__defaults__))
 
 
 def _code_object(code: types.CodeType) -> tuple[Any, ...]:
-    constants = [_code_object(c) if isinstance(c, types.CodeType) else c for c in code.co_consts]
+    constants = [_constant(c) for c in code.co_consts]
     return code.co_code.hex(), constants, code.co_names, code.co_varnames
+
+
+def _constant(value: Any) -> Any:
+    if isinstance(value, types.CodeType):
+        return _code_object(value)
+    return sorted(map(repr, value)) if isinstance(value, frozenset) else value
 
 
 def save(operator: Operator) -> bytes:
@@ -273,11 +281,11 @@ class _Reader:
         self._load_set_aside(operator)
 
     def _check_slices(self, operator: Operator, starts: np.ndarray, ends: np.ndarray) -> None:
-        dtype, margin = operator.slices.starts.dtype, operator.windows.margin
+        dtype, longest = operator.slices.starts.dtype, operator.windows.longest
         fine = starts.dtype == dtype and ends.dtype == dtype and len(starts) == len(ends)
         if not fine or np.any(ends <= starts) or np.any(starts[1:] < ends[:-1]):
             raise StateError("the snapshot's slices are not in order")
-        low, high = operator.lowest - margin, operator.highest + margin
+        low, high = operator.lowest - longest, operator.highest + operator.lateness + longest
         if len(starts) and (starts[0].item() < low or ends[-1].item() > high):
             raise StateError("the snapshot's slices lie outside the times that the query can handle")
 

@@ -156,7 +156,7 @@ def due_windows(windows: WindowSet, slices: Slices, after: Tick, until: Tick) ->
     for owner, placement_ in windows.irregular:
         if not len(starts):
             continue
-        begin, finish = placement_.windows(starts[0], starts[-1])
+        begin, finish = placement_.windows_at(starts)
         keep = (finish > after) & (finish <= until)
         begin, finish = begin[keep], finish[keep]
         first, last = np.searchsorted(starts, begin), np.searchsorted(starts, finish)

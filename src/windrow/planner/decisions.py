@@ -17,7 +17,7 @@ class Characteristics:
     """What the trees need to know of a workload.
 
     `session` windows are context aware, but never force a split (section 6.2). `count_measure` says
-    that some window counts events.
+    that some window counts events, `needs_events` that an answer is made of the events themselves.
     """
 
     ordered: bool
@@ -27,6 +27,7 @@ class Characteristics:
     forward_context_free: bool
     session_only: bool
     count_measure: bool
+    needs_events: bool = False
 
     @classmethod
     def of(cls, query: Query) -> Characteristics:
@@ -40,6 +41,9 @@ class Characteristics:
             forward_context_free=contexts <= {"context free", "forward context free"},
             session_only=contexts <= {"context free", "session"},
             count_measure=False,
+            needs_events=any(
+                a.algebra.kind == "holistic" and not a.algebra.commutative for a in query.aggregates.values()
+            ),
         )
 
 
@@ -53,6 +57,8 @@ class Decision:
 
 def keep_tuples(c: Characteristics) -> Decision:
     """Scotty, Figure 4: must single events be kept beside the partials?"""
+    if c.needs_events:
+        return Decision("kept", "the answer of an aggregate is made of the events themselves")
     if c.ordered:
         if c.forward_context_free:
             return Decision("dropped", "the stream is ordered and no window looks ahead")

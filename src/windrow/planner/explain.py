@@ -12,6 +12,7 @@ from windrow.measure import Measure
 from windrow.planner.decisions import Characteristics, keep_tuples, removal, splits
 from windrow.planner.window_set import FEW, UNMERGED, WindowSet
 from windrow.query import Query
+from windrow.schema import require_columns
 
 
 def explain(query: Query, schema: pa.Schema | None, *, lateness: DurationLike) -> str:
@@ -33,6 +34,8 @@ def _count(number: int, noun: str) -> str:
 def _placed(query: Query, schema: pa.Schema | None) -> WindowSet | None:
     """The windows in ticks: of the schema's time column, or of nanoseconds or plain numbers."""
     if schema is not None:
+        read = [c for a in query.aggregates.values() for c in a.columns]
+        require_columns(schema, (query.time, *query.key, *read))
         return WindowSet.of(query.windows, Measure(query.time, schema.field(query.time).type))
     for type_ in (pa.timestamp("ns", "UTC"), pa.int64(), pa.float64()):
         try:

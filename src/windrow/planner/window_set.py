@@ -42,6 +42,7 @@ class WindowSet:
     irregular: tuple[tuple[int, Irregular], ...]
     periods: np.ndarray
     phases: np.ndarray
+    rests: np.ndarray
     unfused: int
     grid: int
 
@@ -60,10 +61,7 @@ class WindowSet:
                     irregular.append((position, placement))
         dtype = measure.dtype
         progressions = [edge for _, p in periodic for edge in _edges(p)]
-        periods, phases = fuse(
-            np.array([period for period, _ in progressions], dtype),
-            np.array([phase for _, phase in progressions], dtype),
-        )
+        periods, phases, rests = fuse(*(np.array([p[i] for p in progressions], dtype) for i in range(3)))
         return cls(
             measure=measure,
             names=tuple(windows),
@@ -75,6 +73,7 @@ class WindowSet:
             irregular=tuple(irregular),
             periods=periods,
             phases=phases,
+            rests=rests,
             unfused=len(progressions),
             grid=0 if measure.floating else _common_grid(periods, phases),
         )
@@ -176,7 +175,7 @@ class WindowSet:
             found |= one.ends(k) > times
         for _, placement in self.irregular:
             if len(times):
-                starts, ends = placement.windows(times.min(), times.max())
+                starts, ends = placement.windows_at(times)
                 at = np.searchsorted(starts, times, side="right") - 1
                 found |= (at >= 0) & (ends[at] > times) if len(starts) else False
         return found
@@ -195,7 +194,7 @@ class WindowSet:
             found[inside] = np.minimum(found[inside], one.ends(k)[inside])
         for _, placement in self.irregular:
             if len(times):
-                starts, ends = placement.windows(times.min(), times.max())
+                starts, ends = placement.windows_at(times)
                 at = np.searchsorted(starts, times, side="right") - 1
                 inside = (at >= 0) & (ends[at] > times) if len(starts) else np.zeros(len(times), bool)
                 found[inside] = np.minimum(found[inside], ends[at[inside]])
@@ -207,24 +206,30 @@ class WindowSet:
         return WindowSet(**part, **rest)
 
 
-def _edges(placement: Periodic) -> list[tuple[Tick, Tick]]:
-    """The progressions (period, phase) on which the starts and the ends of a window lie."""
-    found = [(placement.every, placement.offset)]
-    if placement.rest:
-        phase = placement.offset + placement.rest
-        found.append((placement.every, phase if isinstance(phase, float) else phase % placement.every))
-    return found
+def _edges(placement: Periodic) -> list[tuple[Tick, Tick, Tick]]:
+    """The progressions on which starts and ends of a window lie: edges `(phase + k*period) + rest`.
+
+    On a float measure the ends keep their rest apart, because it is added last where windows are
+    computed, and an edge must be the same number to the last bit.
+    """
+    every, offset, rest = placement.every, placement.offset, placement.rest
+    starts = (every, offset, 0 * rest)
+    if not rest:
+        return [starts]
+    return [starts, (every, offset, rest) if isinstance(rest, float) else (every, (offset + rest) % every, 0)]
 
 
-def fuse(periods: np.ndarray, phases: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def fuse(
+    periods: np.ndarray, phases: np.ndarray, rests: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Drop each progression whose edges all belong to another one that is kept.
 
     Progression b is covered by a where b's period is a multiple of a's and their phases differ by
     a multiple of a's period (Scotty, section 7.3.2 and Algorithm 2). On floats the remainder is
     exact, so equal edges are equal numbers.
     """
-    order = np.lexsort((phases, periods))
-    periods, phases = periods[order], phases[order]
+    order = np.lexsort((rests, phases, periods))
+    periods, phases, rests = periods[order], phases[order], rests[order]
     kept = np.ones(len(periods), bool)
     for i in range(len(periods)):
         if not kept[i]:
@@ -235,9 +240,9 @@ def fuse(periods: np.ndarray, phases: np.ndarray) -> tuple[np.ndarray, np.ndarra
         )
         if periods.dtype.kind == "f":
             # phase + k*period is rounded twice, so a shifted phase may differ in the last bit.
-            covered &= phases[later] == phases[i]
+            covered &= (phases[later] == phases[i]) & (rests[later] == rests[i])
         kept[later] &= ~covered
-    return periods[kept], phases[kept]
+    return periods[kept], phases[kept], rests[kept]
 
 
 def _common_grid(periods: np.ndarray, phases: np.ndarray) -> int:

@@ -29,6 +29,9 @@ class PlacedBand:
     def length(self) -> Tick:
         return self.end - self.start
 
+    def windows_at(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self.windows(times.min(), times.max())
+
     def windows(self, first: Tick, last: Tick) -> tuple[np.ndarray, np.ndarray]:
         dtype = np.float64 if isinstance(self.start, float) else np.int64
         hit = int(self.start <= last and self.end > first)

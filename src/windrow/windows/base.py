@@ -59,6 +59,9 @@ class Irregular(Protocol):
     def windows(self, first: Tick, last: Tick) -> tuple[np.ndarray, np.ndarray]:
         """Starts and ends, ascending, of all windows that share an instant with [first, last]."""
 
+    def windows_at(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Starts and ends, ascending, of windows that hold one of `times`, and perhaps of others."""
+
 
 class Window:
     """The base of all window specs."""

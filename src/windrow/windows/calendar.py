@@ -95,6 +95,19 @@ class PlacedCalendar:
         keep = np.flatnonzero((edges[1:] > first) & (edges[:-1] <= last))
         return edges[:-1][keep], edges[1:][keep]
 
+    def windows_at(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Starts and ends, ascending, of the windows that hold one of `times`; asked for by date, so
+        that events centuries apart cost no more than others."""
+        dates = np.floor_divide(times, 86_400_000_000_000 // self.tick_nanoseconds or 1)
+        first = np.unique(dates) * (86_400_000_000_000 // self.tick_nanoseconds or 1)
+        near = sorted({self._index(int(t)) + i for t in first.tolist() for i in (-1, 0, 1, 2)})
+        edges = {i: self._boundary(i) for i in near}
+        pairs = [(edges[i], edges[i + 1]) for i in near if i + 1 in edges]
+        starts, ends = (np.array([p[side] for p in pairs], np.int64) for side in (0, 1))
+        at = np.searchsorted(starts, times, side="right") - 1
+        held = np.unique(at[ends[at] > times])
+        return starts[held], ends[held]
+
     def _boundary(self, index: int) -> int:
         try:
             second = _boundary_second(self.unit, self.count, self.zone, index)

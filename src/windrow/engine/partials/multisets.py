@@ -296,6 +296,8 @@ class Multisets:
     def repack(self, slots: np.ndarray, capacity: int, stride: int, keys: np.ndarray | slice) -> None:
         self._seal()
         self._cells.repack(slots, capacity, stride, keys)
+        if self._used > 2 * int(self._length.sum()):
+            self._compact()
 
     def reset(self, slots: np.ndarray) -> None:
         self._seal()
@@ -377,8 +379,9 @@ class Multisets:
             return bound.build([count_distinct(*where)], np.ones(len(window), bool), decoders)
         if isinstance(finish, MostFrequent):
             assert bound.build is not None
-            value, times, size = most_frequent(*where, finish.k)
-            kept = (np.arange(finish.k) < size[:, None]).ravel()
+            k = min(finish.k, int(window_counts(*where[:6], self.n).max(initial=1)))
+            value, times, size = most_frequent(*where, k)
+            kept = (np.arange(k) < size[:, None]).ravel()
             offsets = np.concatenate([[0], np.cumsum(size)])
             decoded = decoders[0](from_ordinals(value[kept], self.floating), None)
             return bound.build(offsets, decoded, times[kept], size > 0, decoders)

@@ -85,6 +85,7 @@ class Numbers:
             self.fields[i] = self._moved(old, self._empty(i, capacity * stride), slots, stride, keys)
         self.n = self._moved(self.n, np.zeros(capacity * stride, np.int64), slots, stride, keys)
         self.capacity, self.stride = capacity, stride
+        self._scratch.clear()
 
     def _moved(
         self, old: np.ndarray, new: np.ndarray, slots: np.ndarray, stride: int, keys: np.ndarray | slice
@@ -173,7 +174,8 @@ class Numbers:
         spread = due.span[1] - due.span[0]
         if lazy <= LAZY_IS_ENOUGH * len(due) or lazy <= 2 * spread:
             return "merge_lazy"
-        if self.spec.invert is not None:
+        # A float must never be subtracted, not even by an inverse of the user's own.
+        if self.spec.invert is not None and all(d.kind == "i" for d in self.dtypes):
             return "merge_prefix"
         tree = spread + 2 * len(due) * max(1, (lazy // len(due)).bit_length() - 1)
         return "merge_tree" if tree < lazy else "merge_lazy"

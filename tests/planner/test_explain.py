@@ -1,0 +1,57 @@
+"""What `explain` says: what is shared, what is kept, what is live, and why."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+import windrow as wr
+
+SCHEMA = pa.schema([("ts", pa.timestamp("ms")), ("k", pa.string()), ("x", pa.int64()), ("s", pa.string())])
+
+
+def text(aggregates, schema=SCHEMA, windows=None, **parts):
+    windows = windows or {"1m": wr.tumbling("1 minute"), "1h": wr.sliding("1 hour", every="1 minute")}
+    return wr.query(time="ts", windows=windows, aggregates=aggregates, **parts).explain(schema)
+
+
+def test_windows_that_share_edges_are_said_to_be_fused():
+    said = text({"n": wr.count()})
+    assert "2 windows, 1 aggregate, one pass over 'ts'" in said
+    assert "tumbling 1 minute" in said
+    assert "sliding 1 hour every 1 minute" in said
+    assert "edges from 1 progression; 1 progression fused away" in said
+    assert "up to 61 windows" in said
+
+
+def test_equal_partials_are_named_once_with_all_that_read_them():
+    said = text(
+        {"total": wr.sum("x"), "mean": wr.mean("x"), "p90": wr.quantile("x", 0.9), "d": wr.distinct("x")}
+    )
+    assert [line for line in said.splitlines() if "total = sum(x), mean = mean(x)" in line]
+    assert [line for line in said.splitlines() if "p90 = " in line and "d = distinct(x)" in line]
+
+
+def test_sizes_and_reasons_are_given():
+    said = text({"n": wr.count(), "total": wr.sum("x")}, key="k")
+    for words in ("per k", "kept per slice and key", "live per key", "bytes", "windows", "aligned", "store:"):
+        assert words in said
+    assert "single events:" in said
+    assert "dropped, because all windows are context free and all aggregates commutative" in said
+    assert "never, because all edges are known in advance" in said
+    assert "never needed, because" in said
+
+
+def test_events_are_kept_for_an_aggregate_that_needs_their_order():
+    assert "kept, because" in text({"all": wr.concat("s")})
+    assert "bytes per event" in text({"all": wr.concat("s")})
+
+
+def test_without_a_schema_there_is_an_explanation_too():
+    said = text({"total": wr.sum("x"), "first": wr.first("s")}, schema=None)
+    assert "total = sum(x)" in said
+    assert "live per key" in said
+
+
+def test_irregular_windows_are_counted():
+    said = text({"n": wr.count()}, windows={"d": wr.calendar("1 day"), "b": wr.band(0, length="1 hour")})
+    assert "2 irregular windows" in said
