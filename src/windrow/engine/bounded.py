@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from windrow.aggregates.base import text_type
 from windrow.engine.columns import batches, ticks_of
 from windrow.errors import DataError, UserFunctionError
 from windrow.query import Query
@@ -24,7 +25,7 @@ def run(query: Query, events: Any, *, on_bad: str) -> pa.Table:
     if not isinstance(events, (pa.Table, pa.RecordBatch)) and not _is_whole(events):
         operator.process(events)
         return operator.finish()
-    table = pa.Table.from_batches(batches(events)).combine_chunks()
+    table = _without_views(pa.Table.from_batches(batches(events))).combine_chunks()
     operator.prepare(table.schema)
     assert operator.binding is not None
     times, missing = ticks_of(column(table, query.time), operator.binding.measure)
@@ -56,6 +57,16 @@ def run(query: Query, events: Any, *, on_bad: str) -> pa.Table:
 def _row(row: int, order: np.ndarray | None) -> int:
     """The row of the table that was given, which may have been sorted since."""
     return row if order is None else int(order[row])
+
+
+def _without_views(table: pa.Table) -> pa.Table:
+    """Arrow cannot sort columns of string views: as plain strings, then."""
+    fields = [f.with_type(text_type(f.type)) if _is_view(f.type) else f for f in table.schema]
+    return table.cast(pa.schema(fields)) if any(_is_view(f.type) for f in table.schema) else table
+
+
+def _is_view(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_string_view(type_) or pa.types.is_binary_view(type_))
 
 
 def _is_whole(events: Any) -> bool:

@@ -21,6 +21,7 @@ from windrow.measure import INT64_MAX, INT64_MIN, Measure, Tick
 from windrow.windows.band import PlacedBand
 from windrow.windows.base import Irregular, Periodic, Window
 from windrow.windows.calendar import PlacedCalendar
+from windrow.windows.cumulate import Cumulate
 
 # Finished slices are coalesced once there are more than UNMERGED per live window and FEW besides;
 # fewer keys and strings than FEW are not worth collecting.
@@ -60,7 +61,7 @@ class WindowSet:
                 else:
                     irregular.append((position, placement))
         dtype = measure.dtype
-        progressions = [edge for _, p in periodic for edge in _edges(p)]
+        progressions = _progressions(windows, periodic, measure)
         periods, phases, rests = fuse(*(np.array([p[i] for p in progressions], dtype) for i in range(3)))
         return cls(
             measure=measure,
@@ -204,6 +205,22 @@ class WindowSet:
         part = {name: getattr(self, name)[i : i + 1] for name in ("every", "offset", "whole", "rest")}
         rest = {n: getattr(self, n) for n in self.__dataclass_fields__ if n not in part}
         return WindowSet(**part, **rest)
+
+
+def _progressions(
+    windows: Mapping[str, Window], periodic: list[tuple[int, Periodic]], measure: Measure
+) -> list[tuple[Tick, Tick, Tick]]:
+    """The edges of all periodic windows; the many steps of a cumulate window are one progression."""
+    specs = list(windows.values())
+    found: list[tuple[Tick, Tick, Tick]] = []
+    for spec in specs:
+        if isinstance(spec, Cumulate) and not measure.floating:
+            step, offset = (measure.ticks(d, what="step") for d in (spec.step, spec.offset))
+            found.append((step, offset % step, 0))
+    for position, placement in periodic:
+        if measure.floating or not isinstance(specs[position], Cumulate):
+            found += _edges(placement)
+    return found
 
 
 def _edges(placement: Periodic) -> list[tuple[Tick, Tick, Tick]]:

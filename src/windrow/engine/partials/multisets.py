@@ -359,6 +359,7 @@ class Multisets:
         where, value = expand(source, self._offset, self._length, self._values, self._upto, total)
         self._waiting.append((target[where], value))
         self._seal()
+        self._cells.reset(taken)
 
     def settle(self) -> None:
         """Sort what waits, and let go of memory that is no longer used."""
@@ -412,6 +413,9 @@ class Multisets:
 
     def save(self, slots: np.ndarray, keys: int) -> dict[str, np.ndarray]:
         self._seal()
+        gone = np.ones(self._cells.capacity, bool)
+        gone[slots] = False
+        self._cells.reset(np.flatnonzero(gone))
         self._compact()
         arrays = self._cells.save(slots, keys)
         return arrays | {"values": self._values[: self._used], "upto": self._upto[: self._used]}
