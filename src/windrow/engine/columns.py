@@ -92,6 +92,14 @@ def ticks_of(array: pa.Array, measure: Measure) -> tuple[np.ndarray, np.ndarray 
     return array.cast(pa.int64()).to_numpy(zero_copy_only=False), missing
 
 
+def shown(scalar: pa.Scalar) -> Any:
+    """A value for a message; a time that Python's calendar cannot express as its number."""
+    try:
+        return scalar.as_py()
+    except (OverflowError, ValueError):
+        return scalar.value
+
+
 def settled(array: pa.Array) -> pa.Array:
     """The array in a form whose nulls are all marked and that Arrow can look up in."""
     kind = array.type

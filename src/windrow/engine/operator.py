@@ -22,7 +22,7 @@ import pyarrow as pa
 from windrow.aggregates.base import Aggregate
 from windrow.aggregates.count import COUNT
 from windrow.engine.binding import Binding, is_own
-from windrow.engine.columns import batches, settled, ticks_of
+from windrow.engine.columns import batches, settled, shown, ticks_of
 from windrow.engine.completeness import first_complete, next_after
 from windrow.engine.cutting import Cells, Runs, cut, scan_times
 from windrow.engine.edges import edges_around, edges_between, estimate, neighbours
@@ -181,7 +181,7 @@ class Operator:
         if self.settings.on_bad == "raise":
             row = int(rows[0])
             column, problem = problems[int(bad[row])]
-            raise DataError(column, row, batch.column(column)[row].as_py(), problem)
+            raise DataError(column, row, shown(batch.column(column)[row]), problem)
         reasons = [f"column {problems[b][0]!r}: {problems[b][1]}" for b in bad[rows].tolist()]
         table = pa.Table.from_batches([batch.take(pa.array(rows))])
         self._bad.append(table.append_column("bad_reason", pa.array(reasons, pa.string())))
