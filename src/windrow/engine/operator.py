@@ -90,16 +90,16 @@ class Operator:
     def _sort_out(self, batch: pa.RecordBatch, times: np.ndarray, missing: np.ndarray | None) -> None:
         """Set bad and late rows aside, and take the rest in."""
         rows = np.arange(len(times)) if self.binding.has_own else None  # type: ignore[union-attr]
+        scan = scan_times(times) if len(times) else None
         for setting_aside in (self._without_bad, self._without_late):
-            if not len(times):
+            if scan is None:
                 return
-            scan = scan_times(times)
             good = setting_aside(batch, times, scan, missing)
             if good is not None:
                 batch, times, missing = batch.filter(pa.array(good)), times[good], None
                 rows = None if rows is None else rows[good]
-        if len(times):
-            scan = scan_times(times) if good is not None else scan
+                scan = scan_times(times) if len(times) else None
+        if scan is not None:
             self._take(batch, times, rows, *scan)
             self._count_partly_late(times, scan[0])
 
