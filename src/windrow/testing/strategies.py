@@ -25,6 +25,8 @@ from windrow.testing.events import arrow_array, plain_values
 from windrow.windows import Calendar, Window
 
 INT64 = 2**63
+# Times stay this far from the ends of their type: the edges of their windows must be expressible.
+ROOM = 1_000
 TIMES: tuple[pa.DataType, ...] = (
     pa.timestamp("us"),
     pa.timestamp("ns"),
@@ -74,7 +76,7 @@ def times(type_: pa.DataType, *, days: bool = False) -> SearchStrategy[Any]:
         ticks = st.tuples(middles, hours)
         return ticks.map(lambda pair: (pair[0] * day + pair[1] * hour) // (measure.tick_nanoseconds or 1))
     low, high = int(measure.lowest), int(measure.highest)
-    return st.sampled_from([0, 1_000, -50, -100_000, low + 200, high - 300]).flatmap(
+    return st.sampled_from([0, 1_000, -50, -100_000, low + ROOM, high - ROOM - 60]).flatmap(
         lambda base: st.integers(0, 60).map(lambda i: base + i)
     )
 
@@ -89,7 +91,7 @@ def _ticks(draw: Any, type_: pa.DataType, size: int, days: bool) -> list[Any]:
     reach = 60
     if days and measure.tick_nanoseconds is not None:
         reach = 40 * 86_400_000_000_000 // measure.tick_nanoseconds
-    low, high = int(measure.lowest) + 200, int(measure.highest) - 200
+    low, high = int(measure.lowest) + ROOM, int(measure.highest) - ROOM
     near = st.integers(max(low, anchor - reach), min(high, anchor + reach))
     if days:
         near = near | st.integers(max(low, anchor - reach // 40), min(high, anchor + reach // 40))
