@@ -14,7 +14,7 @@ from rich.console import Console
 from benchmarks.support import machine, report
 from benchmarks.support.harness import SCALES, Table
 
-QUESTIONS = ("windows", "small_batches", "aggregates", "keyed", "median", "rivals", "startup")
+QUESTIONS = ("windows", "small_batches", "aggregates", "keyed", "median", "sessions", "rivals", "startup")
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 

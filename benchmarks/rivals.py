@@ -8,8 +8,6 @@ windrow has one thread; the others are shown with one and with all.
 
 from __future__ import annotations
 
-import importlib
-import os
 import tempfile
 from contextlib import ExitStack
 from functools import partial
@@ -19,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import windrow as wr
-from benchmarks.opponents import BOTH, SLIDING, TUMBLING, Form
-from benchmarks.opponents.worker import Opponent, rows
+from benchmarks.opponents import BATCH_JOB, BOTH, SLIDING, TUMBLING, Form, rows, worker
+from benchmarks.opponents.worker import Opponent
 from benchmarks.support.harness import Contender, Line, Scale, Table, at_least, clocked, race, rate
 from benchmarks.support.streams import batch_job
 
@@ -53,11 +51,11 @@ def query(job: str) -> wr.Query:
 def answer(job: str, events: pa.Table) -> list[pa.Table]:
     """Our rows, a table per window."""
     table = query(job).run(events)
-    return [rows(table.filter(pc.equal(table["window"], name))) for name in JOBS[job]]
+    return [rows(BATCH_JOB, table.filter(pc.equal(table["window"], name))) for name in JOBS[job]]
 
 
 def forms(library: str) -> tuple[Form, ...]:
-    return tuple(importlib.import_module(f"benchmarks.opponents.{library}_job").FORMS)
+    return worker.forms(library, BATCH_JOB)
 
 
 def verify(opponent: Opponent, events: pa.Table, folder: Path) -> None:
@@ -76,7 +74,7 @@ def verify(opponent: Opponent, events: pa.Table, folder: Path) -> None:
 def measure(scale: Scale) -> list[Table]:
     events = scale.events // 2
     table = batch_job(events)
-    cores = len(os.sched_getaffinity(0))
+    cores = worker.cores()
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         opponents = {

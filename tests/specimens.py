@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+import math
+import random
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 import windrow as wr
+from windrow.testing.events import arrow_array
+from windrow.testing.strategies import (
+    NEVER_NULL,
+    SIGNALS,
+    every_second_time,
+    is_positive,
+    more_than_three,
+    older_than_six,
+    one_more,
+    strides,
+    value_type,
+    waves,
+)
 from windrow.windows import Window
 
 
@@ -45,6 +62,83 @@ WINDOWS: dict[str, Windowed] = {
     "calendar quarter": Windowed(wr.calendar("1 quarter", tz="Asia/Tokyo"), pa.timestamp("ms", "UTC"), True),
     "calendar year": Windowed(wr.calendar("1 year"), pa.date32(), True),
 }
+
+
+# Windows that depend on the events, over the columns of `SIGNALS` and a time of any type.
+SEQUENCES: dict[str, Window] = {
+    "session": wr.session(4),
+    "session with gaps from a column": wr.session("gap"),
+    "count tumbling": wr.tumbling(rows=3),
+    "count sliding": wr.sliding(rows=5, every_rows=2),
+    "count with rows left out": wr.sliding(rows=2, every_rows=3),
+    "on a column": wr.tumbling(3, on="km"),
+    "sliding on a column": wr.sliding(5, every=2, on="km", offset=1),
+    "marks": wr.punctuated(where="mark"),
+    "marks at both ends": wr.punctuated(start=is_positive, end=pc.field("level") < 0),
+    "delta": wr.delta("level", by=1),
+    "delta over two moves": wr.delta("level", by=0.5, moves=2),
+    "threshold": wr.threshold(pc.field("level") > 0),
+    "threshold of some length": wr.threshold(is_positive, at_least=3, at_least_rows=2),
+    "landmark": wr.landmark(since=-5, every=7),
+    "snapshot": wr.snapshot(),
+    "slide by rows": wr.slide_by_rows(6, every_rows=2),
+    "latest": wr.latest(rows=3, every=5, offset=1),
+    "deterministic": wr.deterministic(waves, state=0),
+    "deterministic with two numbers": wr.deterministic(strides, state=(0, 0)),
+    "nondeterministic": wr.nondeterministic(evict=more_than_three, trigger=is_positive),
+    "nondeterministic with a state": wr.nondeterministic(
+        evict=older_than_six, trigger=every_second_time, update=one_more
+    ),
+}
+# The same in groups that an engine treats alike: windows of one group are asked in one query.
+GROUPS: dict[str, tuple[str, ...]] = {
+    "sessions": ("session", "session with gaps from a column", "landmark", "snapshot"),
+    "counts": ("count tumbling", "count sliding", "count with rows left out"),
+    "data": (
+        "on a column",
+        "sliding on a column",
+        "marks",
+        "marks at both ends",
+        "delta",
+        "delta over two moves",
+        "threshold",
+        "threshold of some length",
+        "deterministic",
+        "deterministic with two numbers",
+    ),
+    "context aware": ("slide by rows", "latest", "nondeterministic", "nondeterministic with a state"),
+}
+# A few values of each kind, for streams that are drawn once and for all.
+_VALUES: dict[str, list[Any]] = {
+    "int": [-5, 0, 1, 2, 2, 7, 2**40],
+    "small": [-300, 0, 1, 5, 5, 32767],
+    "float": [0.0, -0.0, 0.1, -2.5, 3.0, 3.0, 1e16, math.nan, math.inf],
+    "single": [0.5, -2.5, 3.0, 3.0, math.nan],
+    "finite": [0.0, 0.1, -2.5, 3.0, 3.0, 1e9],
+    "mild": [0.1, -2.5, 3.0, 3.0, 1e3],
+    "decimal": [Decimal("0.10"), Decimal("-2.50"), Decimal(3), Decimal(3), Decimal("99.99")],
+    "string": ["", "a", "b", "ab", "ä", "b"],
+    "bool": [True, False],
+    "time": [-3, 0, 5, 5, 2**40],
+    "date": [-3, 0, 5, 5, 20_000],
+    "gap": [2, 4, 4, 6, 10],
+    "count": [-2, -1, 0, 1, 2],
+    "level": [-3.0, -1.0, 0.0, 0.5, 1.0, 3.0, math.nan],
+}
+
+
+def fixed_stream(kinds: dict[str, str], *, size: int, span: int, seed: int) -> pa.Table:
+    """A disordered stream of two keys, one of them null, with `SIGNALS` and columns of these kinds."""
+    luck = random.Random(seed)
+    ticks = [luck.randrange(span) for _ in range(size)]
+    table = {"time": pa.array(ticks, pa.int64()), "key0": pa.array([luck.choice([1, None]) for _ in ticks])}
+    for name, kind in (SIGNALS | kinds).items():
+        if kind == "odometer":
+            table[name] = pa.array([tick // 3 + luck.randrange(-2, 4) for tick in ticks], pa.int64())
+            continue
+        pool = _VALUES[kind] if kind in NEVER_NULL else [None, *_VALUES[kind]]
+        table[name] = arrow_array([luck.choice(pool) for _ in ticks], value_type(kind))
+    return pa.table(table)
 
 
 def _last_difference(a: Any, b: Any) -> Any:

@@ -1,6 +1,6 @@
 """An opponent in a process of its own, so that its number of threads can be chosen.
 
-The process makes the events of the job itself, says that it is ready, and then answers one line of
+The process makes the events of the task itself, says that it is ready, and then answers one line of
 JSON with one: `{"form": 3}` runs a form and gives the seconds, `{"form": 3, "save": path}` runs it over
 the first tenth of the events and saves the rows. It waits while others are measured.
 """
@@ -19,36 +19,33 @@ from typing import Any
 
 import pyarrow as pa
 
+from benchmarks.opponents import BATCH_JOB, TASKS, Form, Task, rows
 from benchmarks.support.harness import clocked
-from benchmarks.support.streams import batch_job
 
 ROOT = Path(__file__).resolve().parents[2]
-OUTPUT = ("key", "start", "total", "top")
 
 
-def rows(result: pa.Table) -> pa.Table:
-    """A result in one order of rows and columns and with one set of types, to be compared."""
-    schema = pa.schema(
-        [("key", pa.int64()), ("start", pa.timestamp("ms")), ("total", pa.int64()), ("top", pa.int64())]
-    )
-    return (
-        result.select(OUTPUT)
-        .cast(schema)
-        .sort_by([("key", "ascending"), ("start", "ascending")])
-        .combine_chunks()
-    )
+def cores() -> int:
+    """How many threads an opponent can have that really run at once."""
+    return len(os.sched_getaffinity(0))
+
+
+def forms(library: str, task: Task) -> tuple[Form, ...]:
+    """The ways in which a library does a task."""
+    return tuple(importlib.import_module(f"benchmarks.opponents.{library}_{task.name}").FORMS)
 
 
 class Opponent:
     """The parent's side: start with `with`, then ask for seconds or rows."""
 
-    def __init__(self, library: str, threads: int, events: int) -> None:
+    def __init__(self, library: str, threads: int, events: int, task: Task = BATCH_JOB) -> None:
         self.library, self.threads = library, threads
         self.command = [
             sys.executable,
             "-m",
             "benchmarks.opponents.worker",
             library,
+            task.name,
             str(threads),
             str(events),
         ]
@@ -92,10 +89,10 @@ class Opponent:
         return dict(json.loads(line))
 
 
-def serve(library: str, threads: int, events: int) -> None:
+def serve(library: str, task: Task, threads: int, events: int) -> None:
     """The worker's side."""
-    module = importlib.import_module(f"benchmarks.opponents.{library}_job")
-    table = batch_job(events)
+    module = importlib.import_module(f"benchmarks.opponents.{library}_{task.name}")
+    table = task.events(events)
     whole, part = module.load(table, threads), module.load(table.slice(0, events // 10), threads)
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
@@ -107,7 +104,7 @@ def serve(library: str, threads: int, events: int) -> None:
             answer = {"saved": []}
             for i, result in enumerate(form.run(part)):
                 answer["saved"].append(f"{question['save']}.{i}")
-                table = rows(module.to_arrow(result))
+                table = rows(task, module.to_arrow(result))
                 with (
                     pa.OSFile(answer["saved"][-1], "wb") as file,
                     pa.ipc.new_file(file, table.schema) as writer,
@@ -117,4 +114,4 @@ def serve(library: str, threads: int, events: int) -> None:
 
 
 if __name__ == "__main__":
-    serve(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
+    serve(sys.argv[1], TASKS[sys.argv[2]], int(sys.argv[3]), int(sys.argv[4]))

@@ -16,6 +16,7 @@ from windrow.query import Query
 
 START = 7 * 232_792_560_000  # in August 2021; 232,792,560 s are a whole number of 1 s, 2 s, ... and 20 s
 LATEST = 2_000
+BURST, SHORTEST_SILENCE, LONGEST_SILENCE = 10_000, 1_001, 3_000
 TIME = pa.timestamp("ms")
 
 
@@ -59,17 +60,47 @@ def cut(table: pa.Table, times: np.ndarray, batch: int, *, slack: int = 0) -> St
     return Stream(batches, tuple(int(h) - slack for h in highest), columns)
 
 
+def arrival(times: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """The order in which events arrive if every fifth of them comes 1 to 2,000 ms after its time."""
+    delays = random.integers(1, LATEST + 1, len(times)) * (random.random(len(times)) < 0.2)
+    return np.argsort(times + delays, kind="stable")
+
+
 def one_key(events: int, batch: int, *, late: bool = False, floating: bool = False) -> Stream:
     """Events 1 ms apart; with `late`, every fifth of them arrives 1 to 2,000 ms after its time."""
     random = np.random.default_rng(7)
     times = START + np.arange(events, dtype=np.int64)
     values = random.integers(0, 1_000, events)
     if late:
-        delays = random.integers(1, LATEST + 1, events) * (random.random(events) < 0.2)
-        arrival = np.argsort(times + delays, kind="stable")
-        times, values = times[arrival], values[arrival]
+        order = arrival(times, random)
+        times, values = times[order], values[order]
     table = pa.table({"ts": pa.array(times).cast(TIME), "value": values * 1.0 if floating else values})
     return cut(table, times, batch, slack=LATEST if late else 0)
+
+
+def bursts(events: int, batch: int, *, late: bool = False) -> Stream:
+    """The events of `session_job`; with `late`, every fifth arrives 1 to 2,000 ms after its time."""
+    table = session_job(events)
+    times = table["ts"].cast(pa.int64()).to_numpy()
+    if late:
+        order = arrival(times, np.random.default_rng(19))
+        table, times = table.take(pa.array(order)), times[order]
+    return cut(table, times, batch, slack=LATEST if late else 0)
+
+
+def readings(events: int, batch: int) -> Stream:
+    """Events 1 ms apart that say themselves where windows lie.
+
+    The price swings between 8 and 12 every 2 s, with noise, and `high` says that it is above 10; one
+    event in a thousand has a `mark`.
+    """
+    random = np.random.default_rng(23)
+    steps = np.arange(events, dtype=np.int64)
+    times = START + steps
+    price = 10 + 2 * np.sin(steps * (2 * np.pi / 2_000)) + random.normal(0, 0.01, events)
+    columns = {"ts": pa.array(times).cast(TIME), "value": random.integers(0, 1_000, events)}
+    columns |= {"price": price, "high": price > 10, "mark": random.random(events) < 0.001}
+    return cut(pa.table(columns), times, batch)
 
 
 def keyed(events: int, keys: int, batch: int, *, seconds: int) -> tuple[Stream, Stream]:
@@ -91,3 +122,15 @@ def batch_job(events: int) -> pa.Table:
     times = START + np.arange(events, dtype=np.int64)
     key, value = random.integers(0, 100, events), random.integers(0, 1_000, events)
     return pa.table({"ts": pa.array(times).cast(TIME), "key": key, "value": value})
+
+
+def session_job(events: int) -> pa.Table:
+    """Sessions of one key: after every 10 s of events, 1 ms apart, a silence of 1,001 to 3,000 ms.
+
+    That makes five silences a minute.
+    """
+    random = np.random.default_rng(17)
+    silences = random.integers(SHORTEST_SILENCE, LONGEST_SILENCE + 1, events // BURST)
+    before = np.concatenate([[0], np.cumsum(silences)])
+    times = START + np.arange(events, dtype=np.int64) + np.repeat(before, BURST)[:events]
+    return pa.table({"ts": pa.array(times).cast(TIME), "value": random.integers(0, 1_000, events)})

@@ -74,8 +74,9 @@ class Query:
         `mode` "append" emits each window once, final; "update" emits it when the watermark reaches
         its end and again when a late event revises it. `lateness` is how long after its end a window
         still takes events. `on_bad` "raise" refuses a batch with a bad row, "divert" sets the row
-        aside. `max_slices` bounds slices times keys held at once. `max_ahead` treats events further
-        than this ahead of the watermark as bad.
+        aside. `max_slices` bounds the slices held at once, counted once per key, and the events that
+        wait for their order to be known. `max_ahead` treats events further than this ahead of the
+        watermark as bad.
 
         >>> import windrow as wr, pyarrow as pa
         >>> q = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"n": wr.count()})

@@ -9,34 +9,10 @@ from hypothesis import strategies as st
 from specimens import AGGREGATES, WINDOWS
 
 import windrow as wr
-from windrow.query import Query
-from windrow.testing import ReferenceOperator, assert_same
-from windrow.testing.compare import rows_of
+from windrow.testing import check_steps
 from windrow.testing.strategies import queries, schedules, streams
 
 MODES = ("append", "update")
-
-
-def assert_in_step(query: Query, steps: list[tuple[str, object]], *, mode: str, lateness: int) -> None:
-    """Run both operators; after each step their rows and late rows agree."""
-    reference = ReferenceOperator(query, mode=mode, lateness=lateness)
-    operator = query.operator(mode=mode, lateness=lateness)
-    for number, (step, argument) in enumerate([*steps, ("finish", None)]):
-        note = f"step {number} ({step} {argument if step == 'advance' else ''})"
-        if step == "process":
-            reference.process(argument)
-            operator.process(argument)
-            late, expected = rows_of(operator.late()), rows_of(reference.late())
-            assert repr(late) == repr(expected), f"{note}: late rows {late}, expected {expected}"
-            continue
-        if step == "advance":
-            reference.advance(argument)
-            emitted = operator.advance(argument)
-        else:
-            reference.finish()
-            emitted = operator.finish()
-        assert reference.answers is not None
-        assert_same(reference.answers, emitted, note=note)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -53,7 +29,7 @@ def test_random_queries_on_random_schedules_agree_step_by_step(mode, data):
         (s, pa.scalar(int(a), pa.int64()) if s == "advance" and not pa.types.is_floating(time) else a)
         for s, a in steps
     ]
-    assert_in_step(query, steps, mode=mode, lateness=lateness)
+    check_steps(query, steps, mode=mode, lateness=lateness)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -69,7 +45,7 @@ def test_every_window_agrees_step_by_step(name, mode, data):
         windows={"w": case.window},
         aggregates={"n": wr.count(), "total": wr.sum("x"), "last": wr.last("x")},
     )
-    assert_in_step(query, data.draw(schedules(table)), mode=mode, lateness=3)
+    check_steps(query, data.draw(schedules(table)), mode=mode, lateness=3)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -81,4 +57,4 @@ def test_every_aggregate_agrees_step_by_step(name, mode, data):
     table = data.draw(streams(time=pa.int64(), key=["int"], columns={"z": "bool", **kinds}))
     windows = {"tumbling": wr.tumbling(9), "sliding": wr.sliding(17, every=5)}
     query = wr.query(time="time", key="key0", windows=windows, aggregates={"a": aggregate})
-    assert_in_step(query, data.draw(schedules(table)), mode=mode, lateness=6)
+    check_steps(query, data.draw(schedules(table)), mode=mode, lateness=6)

@@ -7,13 +7,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from functions import FUNCTIONS
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import windrow as wr
 from windrow.errors import QueryError
+from windrow.query import Query
 from windrow.testing import ReferenceEngine, ReferenceOperator, answers, assert_same, replay, run_transcript
-from windrow.testing.strategies import queries, schedules, streams
+from windrow.testing.strategies import SIGNALS, mixed_queries, punctual, queries, schedules, streams
 
 TRANSCRIPTS = sorted((Path(__file__).parent.parent / "transcripts").glob("*.yaml"))
 
@@ -56,6 +57,58 @@ def test_replaying_the_reference_changelog_gives_the_append_result(data):
     changed.append(update.finish())
     assert_same(pa.concat_tables(appended), replay(pa.concat_tables(changed)))
     assert append.late() == update.late()
+
+
+def run(query: Query, steps: list[tuple[str, object]], *, mode: str, lateness: int) -> tuple[pa.Table, int]:
+    """All rows that the reference operator emits, and how many were late."""
+    operator = ReferenceOperator(query, mode=mode, lateness=lateness)
+    parts = []
+    for step, argument in steps:
+        if step == "process":
+            operator.process(argument)
+        else:
+            parts.append(operator.advance(argument))
+    parts.append(operator.finish())
+    return pa.concat_tables([p for p in parts if p.num_columns]), operator.late().num_rows
+
+
+@st.composite
+def mixtures(draw, **options):  # type: ignore[no-untyped-def]
+    """A table, and a query of several kinds of windows that fits it."""
+    time = draw(st.sampled_from([pa.int64(), pa.timestamp("s"), pa.float64()]))
+    columns = {"x": "int", "s": "string"}
+    table = draw(
+        streams(
+            time=time, key=["bool"], columns=SIGNALS | columns, spread=9, min_size=6, max_size=20, **options
+        )
+    )
+    return table, draw(mixed_queries(time=time, key=["bool"], columns=columns))
+
+
+@settings(max_examples=100)
+@given(mixtures(), st.data())
+def test_changelogs_of_all_kinds_of_windows_replay_to_the_append_result(case, data):
+    table, query = case
+    steps = data.draw(schedules(table, behind=2, eager=True))
+    lateness = data.draw(st.sampled_from([0, 4, 15]))
+    appended, late = run(query, steps, mode="append", lateness=lateness)
+    changed, late_too = run(query, steps, mode="update", lateness=lateness)
+    assert_same(appended, replay(changed))
+    assert late == late_too
+
+
+@settings(max_examples=100)
+@given(mixtures(), st.data())
+def test_all_kinds_of_windows_are_a_function_of_the_events_alone(case, data):
+    """Whatever the order and the watermarks: if nothing is late, it is the answer over all events."""
+    table, query = case
+    lateness = data.draw(st.sampled_from([0, 6, 20]))
+    steps = punctual(data.draw(schedules(table, behind=4, eager=True)), lateness)
+    events = pa.concat_tables([argument for step, argument in steps if step == "process"])
+    for mode in ("append", "update"):
+        result, late = run(query, steps, mode=mode, lateness=lateness)
+        assert_same(answers(query, events), replay(result) if mode == "update" else result)
+        assert not late
 
 
 def test_a_watermark_that_goes_back_is_an_error():

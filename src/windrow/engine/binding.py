@@ -44,7 +44,8 @@ class Binding:
     """See the module."""
 
     def __init__(self, query: Query, schema: pa.Schema) -> None:
-        require_columns(schema, (query.time, *query.key))
+        self.window_columns = tuple(c for window in query.windows.values() for c in window.columns)
+        require_columns(schema, (query.time, *query.key, *self.window_columns))
         self.schema = schema
         self.measure = Measure(query.time, schema.field(query.time).type)
         self.key_schema = pa.schema([schema.field(name) for name in query.key])
@@ -53,7 +54,7 @@ class Binding:
         self.stores: dict[StoreKey, Store] = {PRESENCE: self.presence}
         self.answers: dict[str, Answer] = {}
         self.folded: list[tuple[Any, tuple[str, ...], Store]] = []
-        self.needs_arrival = self.has_own = False
+        self.needs_arrival = self.has_own = self.has_log = False
         self.uncoded: set[str] = set()
         for name, aggregate in query.aggregates.items():
             self.add(name, aggregate)
@@ -94,6 +95,7 @@ class Binding:
         self.needs_arrival = any(
             isinstance(s, Log) or (isinstance(s, Numbers) and s.timed) for _, _, s in self.folded
         )
+        self.has_log = any(isinstance(s, Log) for _, _, s in self.folded)
         self.has_own = any(is_own(partial) for partial, _, _ in self.folded)
         coded = set(self.coders)
         self.uncoded = {c for a in self.answers.values() for c in a.columns if c not in coded}
@@ -111,7 +113,12 @@ class Binding:
     @property
     def columns(self) -> tuple[str, ...]:
         """All columns that are read."""
-        read = [self.measure.column, *self.key_schema.names]
+        return tuple(dict.fromkeys([*self.value_columns, *self.key_schema.names]))
+
+    @property
+    def value_columns(self) -> tuple[str, ...]:
+        """The columns that windows and aggregates read, and the time."""
+        read = [self.measure.column, *self.window_columns]
         read += [c for answer in self.answers.values() for c in answer.columns]
         return tuple(dict.fromkeys(read))
 

@@ -27,8 +27,7 @@ def run(query: Query, events: Any, *, on_bad: str) -> pa.Table:
         return operator.finish()
     table = _without_views(pa.Table.from_batches(batches(events))).combine_chunks()
     operator.prepare(table.schema)
-    assert operator.binding is not None
-    times, missing = ticks_of(column(table, query.time), operator.binding.measure)
+    times, missing = ticks_of(column(table, query.time), operator.measure)
     if missing is not None:
         operator.process(table)
         return operator.finish()

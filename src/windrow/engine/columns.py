@@ -6,7 +6,7 @@ are reported, values that are null are left out before a kernel sees them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -108,6 +108,12 @@ def settled(array: pa.Array) -> pa.Array:
     if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
         return array.cast(text_type(kind))
     return array
+
+
+def takeable(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    """These columns of a batch, in forms whose rows Arrow can put in another order."""
+    arrays = [settled(batch.column(name)) for name in names]
+    return pa.RecordBatch.from_arrays(arrays, names=list(names))
 
 
 class Coder:

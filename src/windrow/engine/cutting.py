@@ -169,6 +169,15 @@ def spread_positions(position, base, keys, out):  # type: ignore[no-untyped-def]
         out[i] = cell + keys[i] if cell >= 0 else -1
 
 
+@njit(cache=True, nogil=True)
+def find_extents(position, times, first, last):  # type: ignore[no-untyped-def]
+    """Lower `first` and raise `last` to the times of the events at each position."""
+    for i in range(times.shape[0]):
+        p = position[i]
+        first[p] = min(first[p], times[i])
+        last[p] = max(last[p], times[i])
+
+
 @dataclass
 class Cut:
     """Events assigned to slices, before the slices have a place.
@@ -182,6 +191,15 @@ class Cut:
     _high: np.ndarray | None = None
     _position: np.ndarray | None = None
     _edges: int = 0
+
+    def extents(self, times: np.ndarray, low: Any, high: Any) -> tuple[np.ndarray, np.ndarray]:
+        """The times of the first and the last event of each slice that is hit; all are in [low, high]."""
+        if self._low is not None and self._high is not None:
+            return times[self._low], times[self._high - 1]
+        first = np.full(self._edges, high, times.dtype)
+        last = np.full(self._edges, low, times.dtype)
+        find_extents(self._position, times, first, last)
+        return first[self.slices], last[self.slices]
 
     def place(self, base: np.ndarray, keys: np.ndarray | None, count: int) -> Runs | Cells:
         """Segments, once `base[i]` is known: the first cell of slice `slices[i]`, or -1."""

@@ -20,6 +20,10 @@ from windrow.planner.window_set import WindowSet
 from windrow.windows.band import PlacedBand
 from windrow.windows.calendar import PlacedCalendar
 
+# Small batches make edges for so many batches ahead, as long as these are not too many.
+AHEAD = 64
+MOST_AHEAD = 10_000
+
 
 @njit(cache=True, nogil=True)
 def mark_progressions(periods, phases, base, high, step, marks):  # type: ignore[no-untyped-def]
@@ -137,3 +141,26 @@ def edges_around(windows: WindowSet, times: np.ndarray) -> np.ndarray:
     """The edges next to each of `times`: enough to cut these events, however far apart they are."""
     before, after = neighbours(windows, np.unique(times))
     return np.union1d(before, after)
+
+
+class Edges:
+    """The edges of some windows, of which a stretch is kept from batch to batch."""
+
+    def __init__(self, windows: WindowSet) -> None:
+        self._windows = windows
+        self._known = np.empty(0, windows.measure.dtype)
+
+    def enclosing(self, times: np.ndarray, low: Tick, high: Tick, limit: Tick) -> np.ndarray:
+        """Edges that enclose all times, of which low and high are the extremes; none beyond `limit`."""
+        known, windows = self._known, self._windows
+        if not (len(known) and known[0] <= low and high < known[-1]):
+            beyond = min(high + AHEAD * (high - low), limit)
+            if estimate(windows, low, beyond) <= MOST_AHEAD:
+                known = edges_between(windows, low, beyond)
+                self._known = known
+            elif estimate(windows, low, high) > 8 * len(times) + 1_000_000:
+                return edges_around(windows, times)
+            else:
+                return edges_between(windows, low, high)
+        first, last = np.searchsorted(known, [low, high], side="right")
+        return known[first - 1 : last + 1]

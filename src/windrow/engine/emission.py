@@ -23,22 +23,21 @@ from windrow.measure import Tick
 from windrow.query import Query
 
 if TYPE_CHECKING:
-    from windrow.engine.operator import Operator
+    from windrow.engine.engine import Engine
 
 BLOCK_CELLS = 1 << 18
 BLOCK_BYTES = 1 << 26
 WINDOW_TYPE = pa.dictionary(pa.int32(), pa.string())
 
 
-def result_schema(operator: Operator) -> pa.Schema:
-    """The schema of an operator's results, which changes only with its aggregates."""
-    binding = operator.binding
-    assert binding is not None
-    fields = list(operator.keys.schema)
+def result_schema(engine: Engine) -> pa.Schema:
+    """The schema of an engine's results, which changes only with its aggregates."""
+    binding = engine.binding
+    fields = list(engine.keys.schema)
     fields += [pa.field("window", WINDOW_TYPE)]
-    fields += [pa.field(name, binding.measure.type) for name in ("start", "end")]
-    fields += [pa.field(name, binding.answers[name].bound.type) for name in operator.query.aggregates]
-    if operator.settings.mode == "update":
+    fields += [pa.field(name, engine.measure.type) for name in ("start", "end")]
+    fields += [pa.field(name, binding.answers[name].bound.type) for name in engine.query.aggregates]
+    if engine.settings.mode == "update":
         fields += [pa.field("op", pa.string()), pa.field("revision", pa.int64())]
     return pa.schema(fields)
 
@@ -91,15 +90,15 @@ class Ledger:
 class Emission:
     """The rows of one `advance`."""
 
-    def __init__(self, operator: Operator) -> None:
-        self._operator = operator
-        self._schema = operator.result_schema
-        self._names = pa.array(operator.windows.names, pa.string())
-        self._batches: list[pa.RecordBatch] = []
+    def __init__(self, engine: Any, slots: np.ndarray) -> None:
+        self._engine = engine
+        self._slots = slots
+        self._schema = engine.result_schema
+        self._names = pa.array(engine.windows.names, pa.string())
+        # For how many keys each window is answered: one, where slices are kept per key.
+        self._keys: int = engine.spread
+        self.batches: list[pa.RecordBatch] = []
         self._revised: list[tuple[tuple[str, Tick, Tick], np.ndarray]] = []
-
-    def table(self) -> pa.Table:
-        return pa.Table.from_batches(self._batches, self._schema)
 
     def emit(self, due: Due) -> None:
         """Rows for windows that are given out for the first time."""
@@ -109,11 +108,29 @@ class Emission:
             extra = self._changes(len(picked[0]), "insert")
             self._append(block, rows, picked, extra)
 
+    def change(self, due: Due, op: str, revision: np.ndarray) -> None:
+        """Rows for windows of single keys: all of them with this `op`, and with these revisions."""
+        begin = 0
+        for block in self._blocks(due):
+            extra = self._changes(len(block), op)
+            if extra:
+                extra[1] = pa.array(revision[begin : begin + len(block)])
+            begin += len(block)
+            picked = self._rows(block, None)
+            if op == "delete":
+                self._append_rows(block, slice(None), picked[1], self._nulls(len(block)), extra)
+            else:
+                self._append(block, None, picked, extra)
+
+    def _nulls(self, count: int) -> list[pa.Array]:
+        answers = self._engine.binding.answers
+        return [pa.nulls(count, answers[name].bound.type) for name in self._engine.query.aggregates]
+
     def revise(self, due: Due) -> None:
         """Rows for windows that late events have changed since they were given out."""
-        operator = self._operator
+        engine = self._engine
         for block in self._blocks(due):
-            fresh = operator.fresh.merge(block, operator.slices.slots, operator.keys.count)[1]
+            fresh = engine.fresh.merge(block, self._slots, self._keys)[1]
             rows = np.flatnonzero(fresh)
             if not len(rows):
                 continue
@@ -125,74 +142,79 @@ class Emission:
             self._append(block, rows, picked, [ops, pa.array(revision)])
 
     def _number_revisions(self, block: Due, picked: Any, known: np.ndarray, revision: np.ndarray) -> None:
-        operator = self._operator
+        engine = self._engine
         window, key = picked
         for w in np.unique(window[known]).tolist():
-            name = operator.windows.names[block.spec[w]]
+            name = engine.windows.names[block.spec[w]]
             which = known & (window == w)
             identity = (name, block.start[w].item(), block.end[w].item())
-            revision[which] = operator.ledger.next_for(identity, key[which])
+            revision[which] = engine.ledger.next_for(identity, key[which])
             self._revised.append((identity, key[which]))
 
     def commit(self) -> None:
         """Count the revisions that were given out."""
         for window, keys in self._revised:
-            self._operator.ledger.raise_for(window, keys, self._operator.stride)
+            self._engine.ledger.raise_for(window, keys, self._engine.stride)
 
     def _blocks(self, due: Due) -> list[Due]:
         if not len(due):
             return []
-        largest = max(store.cell_bytes for store in self._operator.stores())
+        largest = max(store.cell_bytes for store in self._engine.stores())
         cells = min(BLOCK_CELLS, BLOCK_BYTES // max(1, largest))
-        size = max(1, cells // max(1, self._operator.keys.count))
+        size = max(1, cells // max(1, self._keys))
         return [due.where(slice(i, i + size)) for i in range(0, len(due), size)]
 
     def _merged_presence(self, block: Due) -> np.ndarray:
-        operator = self._operator
-        return operator.presence.merge(block, operator.slices.slots, operator.keys.count)[1]
+        engine = self._engine
+        return engine.presence.merge(block, self._slots, self._keys)[1]
 
     def _present(self, block: Due) -> np.ndarray | None:
         """Windows x keys that hold an event; None if all do, as they must where there is one key."""
-        if self._operator.keys.count == 1:
+        if self._keys == 1:
             return None
         count = self._merged_presence(block)
         return None if count.all() else np.flatnonzero(count)
 
     def _rows(self, block: Due, rows: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """The window and the key of each output row; None stands for all windows x keys."""
-        keys = self._operator.keys.count
+        keys = self._keys
         if rows is not None:
             return rows // keys, rows % keys
         window = np.arange(len(block))
+        if block.key is not None:
+            return window, block.key
         if keys == 1:
             return window, np.zeros(len(block), np.int64)
         return np.repeat(window, keys), np.tile(np.arange(keys), len(block))
 
     def _changes(self, count: int, op: str) -> list[pa.Array]:
-        if self._operator.settings.mode == "append":
+        if self._engine.settings.mode == "append":
             return []
         return [pa.repeat(pa.scalar(op, pa.string()), count), pa.array(np.zeros(count, np.int64))]
 
     def _append(self, block: Due, rows: np.ndarray | None, picked: Any, extra: list[pa.Array]) -> None:
-        operator = self._operator
         window, key = picked
-        if rows is None and operator.keys.count == 1:
+        if rows is None and self._keys == 1:
             window = slice(None)
-        measure = operator.binding.measure  # type: ignore[union-attr]
-        columns = [column.take(pa.array(key)) for column in operator.keys.columns]
+        self._append_rows(block, window, key, self._aggregates(block, rows, picked), extra)
+
+    def _append_rows(
+        self, block: Due, window: Any, key: np.ndarray, aggregates: list[pa.Array], extra: list[pa.Array]
+    ) -> None:
+        engine = self._engine
+        columns = [column.take(pa.array(key)) for column in engine.keys.columns]
         spec = pa.array(block.spec[window].astype(np.int32))
         columns.append(pa.DictionaryArray.from_arrays(spec, self._names, safe=False))
-        columns += [measure.array(block.start[window]), measure.array(block.end[window])]
-        columns += self._aggregates(block, rows, picked)
-        self._batches.append(pa.RecordBatch.from_arrays([*columns, *extra], schema=self._schema))
+        columns += [engine.measure.array(block.start[window]), engine.measure.array(block.end[window])]
+        columns += aggregates
+        self.batches.append(pa.RecordBatch.from_arrays([*columns, *extra], schema=self._schema))
 
     def _aggregates(self, block: Due, rows: np.ndarray | None, picked: Any) -> list[pa.Array]:
-        operator = self._operator
-        binding = operator.binding
-        assert binding is not None
+        engine = self._engine
+        binding = engine.binding
         merged: dict[int, tuple[list[np.ndarray], np.ndarray]] = {}
         columns = []
-        for name in operator.query.aggregates:
+        for name in engine.query.aggregates:
             answer = binding.answers[name]
             store = answer.store
             decoders = binding.decoders(answer)
@@ -203,16 +225,18 @@ class Emission:
                 column = self._lower(name, answer.bound, fields, n, block, picked, decoders)
             else:
                 assert isinstance(store, (Multisets, Log))
-                column = store.answer(answer.bound, block, operator.slices.slots, picked, decoders)
+                where = picked
+                if block.key is not None and isinstance(store, Multisets):
+                    where = (picked[0], np.zeros(len(block), np.int64))
+                column = store.answer(answer.bound, block, self._slots, where, decoders)
             columns.append(self._nulled(name, column, block.start[picked[0]]))
         return columns
 
     def _merged(
         self, store: Numbers, block: Due, rows: np.ndarray | None
     ) -> tuple[list[np.ndarray], np.ndarray]:
-        operator = self._operator
         try:
-            fields, n = store.merge(block, operator.slices.slots, operator.keys.count)
+            fields, n = store.merge(block, self._slots, self._keys)
         except Exception as problem:  # a user's function may raise anything
             if not is_own(store.spec):
                 raise
@@ -223,18 +247,17 @@ class Emission:
 
     def _blamed(self, store: Numbers, block: Due, problem: Exception) -> UserFunctionError:
         """Which window the user's `combine` failed on: merged again, one by one."""
-        operator = self._operator
         assert isinstance(store.spec, Scalars)
         for w in range(len(block)):
             try:
-                store.merge(block.where(slice(w, w + 1)), operator.slices.slots, operator.keys.count)
+                store.merge(block.where(slice(w, w + 1)), self._slots, self._keys)
             except Exception as found:  # a user's function may raise anything
                 return named(store.spec, "combine", found, where=f" in {self._window(block, w)}")
         return named(store.spec, "combine", problem)
 
     def _nulled(self, name: str, column: pa.Array, starts: np.ndarray) -> pa.Array:
         """Null where the aggregate was added too late to be complete."""
-        floor = self._operator.complete_from.get("aggregate " + name)
+        floor = self._engine.complete_from.get("aggregate " + name)
         if floor is None or not (starts < floor).any():
             return column
         return pc.if_else(pa.array(starts >= floor), column, pa.scalar(None, column.type))
@@ -263,15 +286,15 @@ class Emission:
         return bound.build(values, defined, decoders)
 
     def _where(self, block: Due, picked: Any, row: int) -> str:
-        operator = self._operator
+        engine = self._engine
         w, k = int(picked[0][row]), int(picked[1][row])
-        key = {f.name: c[k].as_py() for f, c in zip(operator.keys.schema, operator.keys.columns, strict=True)}
+        key = {f.name: c[k].as_py() for f, c in zip(engine.keys.schema, engine.keys.columns, strict=True)}
         return self._window(block, w) + (f" of key {key}" if key else "")
 
     def _window(self, block: Due, w: int) -> str:
-        measure = self._operator.binding.measure  # type: ignore[union-attr]
+        measure = self._engine.measure
         span = f"[{measure.scalar(block.start[w])}, {measure.scalar(block.end[w])})"
-        return f"window {self._operator.windows.names[block.spec[w]]!r} {span}"
+        return f"window {self._engine.windows.names[block.spec[w]]!r} {span}"
 
 
 def _fails(bound: Any, fields: list[np.ndarray], n: np.ndarray) -> bool:

@@ -51,7 +51,8 @@ class Metrics:
 
     `events` were taken in, `late` ones missed all of their windows, `partly_late` ones are among
     `events` but missed some. `live_slices` counts slices, each of which has a cell per key;
-    `partial_bytes` is what the partials of all cells need, `bytes` what everything takes.
+    `partial_bytes` is what the partials of all cells need, `bytes` what everything takes. `pending`
+    events are kept one by one until no earlier one can come, because a window depends on their order.
     """
 
     events: int
@@ -62,6 +63,7 @@ class Metrics:
     keys: int
     bytes: int
     partial_bytes: int
+    pending: int
     watermark: Any
 
 
@@ -73,3 +75,4 @@ class Counters:
     late: int = 0
     partly_late: int = 0
     bad: int = 0
+    arrivals: int = 0

@@ -24,13 +24,20 @@ FIRST_ROOM = 1 << 20
 
 @dataclass
 class Due:
-    """Windows to answer: `spec[i]` in `[start[i], end[i])` covers slices first[i] .. last[i]-1."""
+    """Windows to answer: `spec[i]` in `[start[i], end[i])` covers slices first[i] .. last[i]-1.
+
+    `key` is the key of each window where slices are kept per key; without it, windows are for all keys.
+    `order` says which events a window holds where time alone does not: those from (time, arrival) =
+    (order[0][i], order[1][i]) on and before (order[2][i], order[3][i]).
+    """
 
     spec: np.ndarray
     start: np.ndarray
     end: np.ndarray
     first: np.ndarray
     last: np.ndarray
+    key: np.ndarray | None = None
+    order: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None = None
 
     def __len__(self) -> int:
         return len(self.spec)
@@ -46,7 +53,11 @@ class Due:
         return int(self.last.sum() - self.first.sum())
 
     def where(self, keep: np.ndarray | slice) -> Due:
-        return Due(self.spec[keep], self.start[keep], self.end[keep], self.first[keep], self.last[keep])
+        key = None if self.key is None else self.key[keep]
+        o = self.order
+        order = None if o is None else (o[0][keep], o[1][keep], o[2][keep], o[3][keep])
+        edges = self.start[keep], self.end[keep]
+        return Due(self.spec[keep], *edges, self.first[keep], self.last[keep], key, order)
 
 
 @njit(cache=True, nogil=True)
@@ -168,5 +179,23 @@ def due_windows(windows: WindowSet, slices: Slices, after: Tick, until: Tick) ->
     if not parts:
         none = np.empty(0, np.int64)
         return Due(none, starts[:0], starts[:0], none, none)
+    return joined(parts)
+
+
+def joined(parts: list[Due]) -> Due:
+    """Several lists of windows as one; either all or none of them are of single keys."""
     names = ("spec", "start", "end", "first", "last")
-    return Due(*(np.concatenate([getattr(p, name) for p in parts]) for name in names))
+    spec, start, end, first, last = (np.concatenate([getattr(p, name) for p in parts]) for name in names)
+    key = np.concatenate([p.key for p in parts if p.key is not None]) if parts[0].key is not None else None
+    order = None
+    if any(part.order is not None for part in parts):
+        o = [part.order or by_time(part) for part in parts]
+        t0, a0, t1, a1 = (np.concatenate([columns[i] for columns in o]) for i in range(4))
+        order = (t0, a0, t1, a1)
+    return Due(spec, start, end, first, last, key, order)
+
+
+def by_time(due: Due) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """`Due.order` of windows that hold all events of their time."""
+    none = np.zeros(len(due), np.int64)
+    return due.start, none, due.end, none

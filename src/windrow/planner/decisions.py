@@ -38,9 +38,9 @@ class Characteristics:
             commutative=all(a.commutative for a in algebras),
             invertible=all(a.invertible for a in algebras),
             context_free=contexts <= {"context free"},
-            forward_context_free=contexts <= {"context free", "forward context free"},
+            forward_context_free="forward context aware" not in contexts,
             session_only=contexts <= {"context free", "session"},
-            count_measure=False,
+            count_measure=any(w.counts for w in query.windows.values()),
             needs_events=any(
                 a.algebra.kind == "holistic" and not a.algebra.commutative for a in query.aggregates.values()
             ),
@@ -69,7 +69,8 @@ def keep_tuples(c: Characteristics) -> Decision:
         return Decision("kept", "events may come out of order and move the edges of a context-aware window")
     if c.count_measure:
         return Decision("kept", "events may come out of order and shift the later ones of a count window")
-    return Decision("dropped", "all windows are context free and all aggregates commutative")
+    kinds = "context free" if c.context_free else "context free or sessions"
+    return Decision("dropped", f"all windows are {kinds} and all aggregates commutative")
 
 
 def splits(c: Characteristics) -> Decision:

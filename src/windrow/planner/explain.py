@@ -10,9 +10,11 @@ from windrow.durations import DurationLike, parse_duration
 from windrow.errors import QueryError
 from windrow.measure import Measure
 from windrow.planner.decisions import Characteristics, keep_tuples, removal, splits
+from windrow.planner.layout import is_aligned, needs_order
 from windrow.planner.window_set import FEW, UNMERGED, WindowSet
 from windrow.query import Query
 from windrow.schema import require_columns
+from windrow.windows.session import Session
 
 
 def explain(query: Query, schema: pa.Schema | None, *, lateness: DurationLike) -> str:
@@ -35,6 +37,7 @@ def _placed(query: Query, schema: pa.Schema | None) -> WindowSet | None:
     """The windows in ticks: of the schema's time column, or of nanoseconds or plain numbers."""
     if schema is not None:
         read = [c for a in query.aggregates.values() for c in a.columns]
+        read += [c for w in query.windows.values() for c in w.columns]
         require_columns(schema, (query.time, *query.key, *read))
         return WindowSet.of(query.windows, Measure(query.time, schema.field(query.time).type))
     for type_ in (pa.timestamp("ns", "UTC"), pa.int64(), pa.float64()):
@@ -46,9 +49,12 @@ def _placed(query: Query, schema: pa.Schema | None) -> WindowSet | None:
 
 
 def _shared(query: Query, windows: WindowSet | None) -> list[str]:
-    lines = ["", "windows (context free: all share the same slices)"]
-    lines += [f"  {name:<12} {window}" for name, window in query.windows.items()]
-    if windows is not None:
+    lines = ["", "windows (all share the same slices)"]
+    lines += [f"  {name:<12} {window!s:<40} {window.context}" for name, window in query.windows.items()]
+    gaps = [w for w in query.windows.values() if isinstance(w, Session)]
+    if len(gaps) > 1:
+        lines.append("  sessions are cut by the smallest gap; larger ones are made of the same slices")
+    if windows is not None and (len(windows.periods) or windows.irregular):
         fused = windows.unfused - len(windows.periods)
         lines.append(
             f"  edges from {_count(len(windows.periods), 'progression')}"
@@ -59,8 +65,9 @@ def _shared(query: Query, windows: WindowSet | None) -> list[str]:
             )
             + (f"; {_count(len(windows.irregular), 'irregular window')}" if windows.irregular else "")
         )
+        which = "" if len(windows.owner) == len(windows.names) else "context-free "
         lines.append(
-            f"  an event is folded once, and counts in up to {windows.windows_per_event:,.0f} windows"
+            f"  an event is folded once, and counts in up to {windows.windows_per_event:,.0f} {which}windows"
         )
     return lines
 
@@ -125,6 +132,8 @@ def _sizes(
 ) -> list[str]:
     if windows is None:
         return []
+    if not all(map(is_aligned, query.windows.values())):
+        return ["", *_keyed_state(query)]
     late = float(windows.measure.ticks(parse_duration(lateness), what="lateness"))
     reach = float(windows.longest) + late
     slices = float((reach / windows.periods.astype(float)).sum()) + len(windows.periods)
@@ -145,6 +154,24 @@ def _sizes(
     ]
 
 
+def _keyed_state(query: Query) -> list[str]:
+    """How slices are kept that are cut for each key in its own places."""
+    lines = [
+        "state: per key, flat columns of slices sorted by key and time, because some window depends on more "
+        "than time",
+    ]
+    if any(map(needs_order, query.windows.values())):
+        lines.append(
+            "order: events wait until the watermark less lateness has passed them, then enter slices in order; "
+            "an event before that is late for every window"
+        )
+    elif any(isinstance(w, Session) for w in query.windows.values()):
+        lines.append(
+            "late:  an event is taken as long as the session that it would be on its own is not final"
+        )
+    return lines
+
+
 def _decisions(query: Query) -> list[str]:
     c = Characteristics.of(query)
     rows = (
@@ -152,4 +179,11 @@ def _decisions(query: Query) -> list[str]:
         ("slice splits", splits(c)),
         ("removal from slices", removal(c)),
     )
-    return ["", *(f"{what + ':':<21} {d.answer}, because {d.reason}" for what, d in rows)]
+    lines = [f"{what + ':':<21} {d.answer}, because {d.reason}" for what, d in rows]
+    if any(map(needs_order, query.windows.values())):
+        lines[0] += "; until the horizon has passed them"
+        lines.append(
+            "in practice:          events enter slices in order, so nothing is ever split or removed; the last two "
+            "lines say what it would take otherwise"
+        )
+    return ["", *lines]

@@ -18,6 +18,7 @@ import numpy as np
 
 from windrow.errors import QueryError
 from windrow.measure import INT64_MAX, INT64_MIN, Measure, Tick
+from windrow.planner.layout import is_aligned
 from windrow.windows.band import PlacedBand
 from windrow.windows.base import Irregular, Periodic, Window
 from windrow.windows.calendar import PlacedCalendar
@@ -53,7 +54,7 @@ class WindowSet:
         irregular: list[tuple[int, Irregular]] = []
         longest = (measure.highest - measure.lowest) / 4
         for position, window in enumerate(windows.values()):
-            for placement in window.place(measure):
+            for placement in window.place(measure) if is_aligned(window) else ():
                 if isinstance(placement, Periodic):
                     if placement.length + 2 * placement.every > longest:
                         raise QueryError(f"{window} is longer than {measure.describe()} can express")
@@ -157,6 +158,18 @@ class WindowSet:
                 starts, _ = placement.windows(horizon, horizon)
                 candidates.append(starts[0])
         return min(candidates, default=self.measure.highest)
+
+    def live_starts(self, horizon: Tick, threshold: Tick) -> np.ndarray:
+        """The starts, up to `horizon`, of windows that end after it, and `threshold`, the first of them."""
+        last = np.floor_divide(horizon - self.offset, self.every).astype(np.int64) + 2
+        first = np.floor_divide(horizon - self.offset - self.rest, self.every).astype(np.int64)
+        count = last - (first - self.whole - 1)
+        number = np.arange(int(count.sum())) + np.repeat(last - np.cumsum(count), count)
+        starts = np.repeat(self.offset, count) + number * np.repeat(self.every, count)
+        found = [np.array([threshold], self.measure.dtype), starts]
+        for _, placement in self.irregular:
+            found.append(placement.windows(horizon, horizon)[0])
+        return np.unique(np.concatenate(found))
 
     def starts(self, k: np.ndarray) -> np.ndarray:
         return self.offset + k * self.every

@@ -5,6 +5,7 @@
     assert_same         compare two tables of results; `replay` turns a changelog into one
     check_aggregate     properties of an aggregate: associative, neutral identity, invertible ...
     check_window        a window type through the engine agrees with the oracle
+    check_steps         the engine's operator agrees with the reference operator after every step
     run_transcript      a YAML file of events, watermarks and expected rows, on any engine
 
 Hypothesis strategies for streams and queries are in `windrow.testing.strategies` (they need the
@@ -12,7 +13,7 @@ Hypothesis strategies for streams and queries are in `windrow.testing.strategies
 """
 
 from windrow.testing.answers import Answer, Answers
-from windrow.testing.checks import check_aggregate, check_window
+from windrow.testing.checks import check_aggregate, check_steps, check_window
 from windrow.testing.compare import assert_same, replay
 from windrow.testing.oracle import answers, oracle
 from windrow.testing.placement import windows_of
@@ -30,6 +31,7 @@ __all__ = [
     "answers",
     "assert_same",
     "check_aggregate",
+    "check_steps",
     "check_window",
     "oracle",
     "register",

@@ -2,6 +2,7 @@
 
 check_aggregate(my_aggregate)      the algebra that it declares is true
 check_window(my_window)            the engine's answer is the oracle's
+check_steps(query, steps)          the engine's operator does what the reference operator does
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate, Bound, Scalars
 from windrow.errors import QueryError
-from windrow.query import query
+from windrow.query import Query, query
 from windrow.windows import Window
 
 if TYPE_CHECKING:
@@ -195,3 +196,37 @@ def check_window(
         assert_same(answers(asked, table), asked.run(table), note=str(window))
 
     check()
+
+
+def check_steps(query: Query, steps: Sequence[tuple[str, Any]], *, mode: str, lateness: Any = 0) -> None:
+    """Check that the engine's operator and the reference operator agree after every step.
+
+    `steps` are `("process", table)` and `("advance", watermark)`, as `strategies.schedules` draws
+    them; a finish comes last. Rows are compared after each advance, late rows after each batch.
+
+    >>> import windrow as wr, pyarrow as pa
+    >>> from windrow.testing import check_steps
+    >>> q = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"n": wr.count()})
+    >>> check_steps(q, [("process", pa.table({"ts": [1, 2, 7]})), ("advance", 6)], mode="append")
+    """
+    from windrow.testing.compare import assert_same, rows_of
+    from windrow.testing.stream import ReferenceOperator
+
+    reference = ReferenceOperator(query, mode=mode, lateness=lateness)
+    operator = query.operator(mode=mode, lateness=lateness)
+    for number, (step, argument) in enumerate([*steps, ("finish", None)]):
+        note = f"step {number} ({step} {argument if step == 'advance' else ''})"
+        if step == "process":
+            reference.process(argument)
+            operator.process(argument)
+            late, expected = rows_of(operator.late()), rows_of(reference.late())
+            assert repr(late) == repr(expected), f"{note}: late rows {late}, expected {expected}"
+            continue
+        if step == "advance":
+            reference.advance(argument)
+            emitted = operator.advance(argument)
+        else:
+            reference.finish()
+            emitted = operator.finish()
+        assert reference.answers is not None
+        assert_same(reference.answers, emitted, note=note)

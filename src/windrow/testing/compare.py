@@ -1,8 +1,8 @@
-"""Comparing tables of results: as sets of rows, each value as exactly as its aggregate promises."""
+"""Comparing tables of results: as multisets of rows, each value as exactly as its aggregate promises."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -27,13 +27,33 @@ def _identity(row: Row, names: Sequence[str]) -> tuple[Any, ...]:
     return tuple(canonical(row[name]) for name in names)
 
 
-def _by_identity(rows: list[Row], names: Sequence[str], whose: str) -> dict[tuple[Any, ...], Row]:
-    result: dict[tuple[Any, ...], Row] = {}
-    for row in rows:
-        identity = _identity(row, names)
-        assert identity not in result, f"{whose} rows contain {_show(row)} and {_show(result[identity])}"
-        result[identity] = row
+def _by_identity(rows: list[Row], names: Sequence[str]) -> dict[tuple[Any, ...], list[int]]:
+    """Positions of rows by identity: two windows over equal times can share one."""
+    result: dict[tuple[Any, ...], list[int]] = {}
+    for position, row in enumerate(rows):
+        result.setdefault(_identity(row, names), []).append(position)
     return result
+
+
+def _more(these: dict[tuple[Any, ...], list[int]], others: dict[tuple[Any, ...], list[int]]) -> list[int]:
+    """Positions of rows of `these` for which `others` have no counterpart of the same identity."""
+    return [i for identity, found in these.items() for i in found[len(others.get(identity, ())) :]]
+
+
+def _matched(left: list[int], right: list[int], agree: Callable[[int, int], bool]) -> bool:
+    """Whether each of `left` can be paired with one of `right` that agrees with it."""
+    taken: dict[int, int] = {}
+
+    def place(i: int, tried: set[int]) -> bool:
+        for j in right:
+            if j not in tried and agree(i, j):
+                tried.add(j)
+                if j not in taken or place(taken[j], tried):
+                    taken[j] = i
+                    return True
+        return False
+
+    return all(place(i, set()) for i in left)
 
 
 def _show(row: Row) -> str:
@@ -52,9 +72,9 @@ def _identity_columns(table: pa.Table, aggregates: Mapping[str, Aggregate] | Non
 def assert_same(expected: pa.Table | Answers, actual: pa.Table, *, ulps: float = 3, note: str = "") -> None:
     """Raise an `AssertionError` that shows the first differing row, unless the two tables agree.
 
-    Row order does not matter. With `Answers` as `expected` every value is held to what its
-    aggregate promises: exact, a few ulp, or the error bound of a sketch. With a table, floats may
-    differ by `ulps` units in the last place and all else is exact.
+    Row order does not matter, the number of equal rows does. With `Answers` as `expected` every value
+    is held to what its aggregate promises: exact, a few ulp, or the error bound of a sketch. With a
+    table, floats may differ by `ulps` units in the last place and all else is exact.
 
     >>> import windrow as wr, pyarrow as pa
     >>> from windrow.testing import answers, assert_same
@@ -72,30 +92,42 @@ def assert_same(expected: pa.Table | Answers, actual: pa.Table, *, ulps: float =
         assert got == field.type, f"{note}column {field.name!r} should be {field.type}, not {got}"
     aggregates = expected.query.aggregates if isinstance(expected, Answers) else None
     names = _identity_columns(table, aggregates)
-    wanted = _by_identity(rows_of(table), names, "expected")
-    found = _by_identity(rows_of(actual), names, "actual")
-    missing = [row for identity, row in wanted.items() if identity not in found]
-    extra = [row for identity, row in found.items() if identity not in wanted]
+    wanted, found = rows_of(table), rows_of(actual)
+    places, found_places = _by_identity(wanted, names), _by_identity(found, names)
+    missing = [wanted[i] for i in _more(places, found_places)]
+    extra = [found[i] for i in _more(found_places, places)]
     assert not missing, f"{note}{len(missing)} rows are missing, first: {_show(missing[0])}" + _also(extra)
     assert not extra, f"{note}{len(extra)} rows too many, first: {_show(extra[0])}"
-    inputs = (
-        {_identity(row, names): dict(a.inputs) for row, a in zip(rows_of(table), expected, strict=True)}
-        if (isinstance(expected, Answers))
-        else {}
-    )
-    for identity, row in wanted.items():
-        for name in (n for n in row if n not in names):
-            want, got = row[name], found[identity][name]
-            if aggregates is None:
+    inputs = [dict(answer.inputs) for answer in expected] if isinstance(expected, Answers) else []
+
+    def differing(i: int, j: int) -> str | None:
+        """The first column in which an actual row is not as good as the expected one."""
+        for name in (n for n in wanted[i] if n not in names):
+            want, got = wanted[i][name], found[j][name]
+            if aggregates is None or wanted[i].get("op") == "delete":
                 agree = _close(want, got, ulps)
             else:
-                events = inputs[identity][name]
-                agree = reference_of(aggregates[name]).accepts(aggregates[name], events, want, got)
-            assert agree, (
-                f"{note}{name} should be {want!r}, not {got!r}, in the row\n"
-                f"  expected {_show(row)}\n  actual   {_show(found[identity])}"
-                + (f"\n  from     {inputs[identity][name]!r}" if aggregates is not None else "")
+                agree = reference_of(aggregates[name]).accepts(aggregates[name], inputs[i][name], want, got)
+            if not agree:
+                return name
+        return None
+
+    for identity, positions in places.items():
+        others = found_places[identity]
+        if len(positions) > 1:
+            assert _matched(positions, others, lambda i, j: differing(i, j) is None), (
+                f"{note}these rows share an identity, and their values differ\n"
+                + "".join(f"  expected {_show(wanted[i])}\n" for i in positions)
+                + "".join(f"  actual   {_show(found[j])}\n" for j in others)
             )
+            continue
+        i, j = positions[0], others[0]
+        name = differing(i, j)
+        assert name is None, (
+            f"{note}{name} should be {wanted[i][name]!r}, not {found[j][name]!r}, in the row\n"
+            f"  expected {_show(wanted[i])}\n  actual   {_show(found[j])}"
+            + (f"\n  from     {inputs[i][name]!r}" if inputs else "")
+        )
 
 
 def _also(extra: list[Row]) -> str:
@@ -111,6 +143,10 @@ def _close(want: Any, got: Any, ulps: float) -> bool:
 def replay(changelog: pa.Table) -> pa.Table:
     """The table that a changelog builds: insert, update and delete applied in order.
 
+    `insert` adds a row, `update` replaces the one row of its identity (key, window, start, end),
+    `delete` takes away all rows of its identity. Each change has the next revision; rows inserted
+    together share one, and an identity that was final is numbered from 0 again.
+
     >>> import pyarrow as pa
     >>> log = pa.table({
     ...     "window": ["w", "w"], "start": [0, 0], "end": [5, 5], "n": [1, 2],
@@ -120,20 +156,23 @@ def replay(changelog: pa.Table) -> pa.Table:
     [{'window': 'w', 'start': 0, 'end': 5, 'n': 2}]
     """
     names = changelog.column_names[: changelog.column_names.index("end") + 1]
-    state: dict[tuple[Any, ...], int] = {}
-    revisions: dict[tuple[Any, ...], int] = {}
+    state: dict[tuple[Any, ...], list[int]] = {}
+    last: dict[tuple[Any, ...], Row] = {}
     for position, row in enumerate(rows_of(changelog)):
-        identity, op = _identity(row, names), row["op"]
+        identity, op, revision = _identity(row, names), row["op"], row["revision"]
         assert op in ("insert", "update", "delete"), f"unknown op in {_show(row)}"
-        present = identity in state
-        assert present == (op != "insert"), (
-            f"{op} of a row that is {'' if present else 'not '}there: {_show(row)}"
-        )
-        if present and op == "update":
-            assert row["revision"] == revisions[identity] + 1, f"a revision is missing before {_show(row)}"
-        if op == "delete":
-            del state[identity]
-            continue
-        state[identity], revisions[identity] = position, row["revision"]
-    kept = changelog.take(pa.array(sorted(state.values()), pa.int64()))
+        present, before = state.setdefault(identity, []), last.get(identity)
+        assert op == "insert" or present, f"{op} of a row that is not there: {_show(row)}"
+        allowed = {0} if before is None else {before["revision"] + 1}
+        if op == "insert" and before is not None and before["op"] != "delete":
+            allowed = {before["revision"], 0} if before["op"] == "insert" else {0}
+        assert revision in allowed, f"a revision is missing before {_show(row)}"
+        if op == "update":
+            assert len(present) == 1, f"update of one of {len(present)} rows: {_show(row)}"
+        if op != "insert":
+            present.clear()
+        if op != "delete":
+            present.append(position)
+        last[identity] = row
+    kept = changelog.take(pa.array(sorted(i for rows in state.values() for i in rows), pa.int64()))
     return kept.drop_columns(["op", "revision"])

@@ -8,27 +8,71 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.dataset as ds
 
 from windrow.errors import DataError, QueryError
 from windrow.measure import Measure, Tick
 from windrow.query import Query
+from windrow.windows import Predicate
 
 Key = tuple[Any, ...]
 
 
+@dataclass(frozen=True, eq=False)
+class Source:
+    """The table that an event came from; it answers what holds for which row."""
+
+    table: pa.Table
+    answers: dict[Predicate, list[bool]] = field(default_factory=dict)
+
+    def holds(self, predicate: Predicate, row: int) -> bool:
+        """Whether a predicate holds for a row; where a column or the result is null, it does not."""
+        if predicate not in self.answers:
+            self.answers[predicate] = _truth(predicate, self.table)
+        return self.answers[predicate][row]
+
+
 @dataclass(frozen=True)
 class Event:
-    """One row: its tick, its arrival number, its key, its values by column, its row number."""
+    """One row: its tick, its arrival number, its key, its values by column, its row number.
+
+    `horizon` is the watermark less the lateness at the time it came: what had ended by then is final.
+    """
 
     tick: Tick
     arrival: int
     key: Key
     values: dict[str, Any]
     row: int
+    source: Source = field(repr=False, compare=False)
+    horizon: Tick = -math.inf
+
+    def holds(self, predicate: Predicate) -> bool:
+        """Whether a predicate holds for this event."""
+        return self.source.holds(predicate, self.row)
+
+
+def _truth(predicate: Predicate, table: pa.Table) -> list[bool]:
+    """What a predicate says of each row of a table."""
+    if predicate.function is not None:
+        columns = [plain_values(table[name]) for name in predicate.columns]
+        rows = zip(*columns, strict=True)
+        answers = [None if None in row else predicate.function(*row) for row in rows]
+        for answer in answers:
+            if not isinstance(answer, (bool, type(None))):
+                raise QueryError(f"{predicate} gives {answer!r}, which is not true or false")
+        return [answer is True for answer in answers]
+    if predicate.column is not None:
+        column = table[predicate.column]
+    else:
+        column = ds.dataset(table).to_table(columns={"answer": predicate.expression})["answer"]
+    if not pa.types.is_boolean(column.type):
+        raise QueryError(f"{predicate} is {column.type}, not boolean")
+    return [answer is True for answer in column.to_pylist()]
 
 
 def plain_values(column: pa.ChunkedArray | pa.Array) -> list[Any]:
@@ -98,18 +142,23 @@ def require_columns(query: Query, schema: pa.Schema) -> None:
     needed = [query.time, *query.key]
     for aggregate in query.aggregates.values():
         needed += aggregate.columns
+    for window in query.windows.values():
+        needed += window.columns
     for name in needed:
         if name not in schema.names:
             raise QueryError(f"unknown column {name!r}; the table has {', '.join(schema.names) or 'none'}")
 
 
-def read_events(query: Query, table: pa.Table, *, first_arrival: int = 0) -> tuple[Measure, list[Event]]:
+def read_events(
+    query: Query, table: pa.Table, *, first_arrival: int = 0, horizon: Tick = -math.inf
+) -> tuple[Measure, list[Event]]:
     """All rows as events, in arrival order; a bad time raises `DataError`."""
     require_columns(query, table.schema)
     measure = Measure(query.time, table.schema.field(query.time).type)
     columns = {name: plain_values(table[name]) for name in table.column_names}
     times = [None if t is None else float(t) if measure.floating else t for t in columns[query.time]]
     keys = [[canonical(v) for v in columns[name]] for name in query.key]
+    source = Source(table)
     events = []
     for row, tick in enumerate(times):
         reason = bad_reason(tick)
@@ -117,5 +166,5 @@ def read_events(query: Query, table: pa.Table, *, first_arrival: int = 0) -> tup
             raise DataError(query.time, row, tick, reason or "")
         key = tuple(column[row] for column in keys)
         values = {name: column[row] for name, column in columns.items()}
-        events.append(Event(tick, first_arrival + row, key, values, row))
+        events.append(Event(tick, first_arrival + row, key, values, row, source, horizon))
     return measure, events

@@ -11,6 +11,7 @@ at the first second at which a clock in that zone shows its date or a later one.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
@@ -18,7 +19,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from windrow.measure import Measure, Tick
-from windrow.windows import Band, Calendar, Cumulate, Periodic, Sliding, Tumbling, Window
+from windrow.windows import Band, Calendar, Cumulate, Periodic, Sliding, Snapshot, Tumbling, Window
 
 Span = tuple[Tick, Tick]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -36,6 +37,16 @@ def windows_of(window: Window, measure: Measure, tick: Tick) -> list[Span]:
     """
     find = PLACES.get(type(window), _as_placed)
     return sorted(find(window, measure, tick))
+
+
+def after(measure: Measure, tick: Tick) -> Tick:
+    """The first instant after a tick: the next integer, or the next float.
+
+    >>> import pyarrow as pa
+    >>> after(Measure("t", pa.int64()), 4), after(Measure("t", pa.float64()), 1.0)
+    (5, 1.0000000000000002)
+    """
+    return math.nextafter(tick, math.inf) if measure.floating else tick + 1
 
 
 def _periods(every: Tick, offset: Tick, length: Tick, tick: Tick) -> Iterator[Span]:
@@ -78,6 +89,10 @@ def _band(window: Band, measure: Measure, tick: Tick) -> Iterator[Span]:
     end = start + measure.ticks(window.length, what="length")
     if start <= tick < end:
         yield start, end
+
+
+def _snapshot(window: Snapshot, measure: Measure, tick: Tick) -> Iterator[Span]:
+    yield tick, after(measure, tick)
 
 
 def _calendar(window: Calendar, measure: Measure, tick: Tick) -> Iterator[Span]:
@@ -156,5 +171,6 @@ PLACES: dict[type[Window], Callable[[Any, Measure, Tick], Iterator[Span]]] = {
     Calendar: _calendar,
     Cumulate: _cumulate,
     Sliding: _sliding,
+    Snapshot: _snapshot,
     Tumbling: _tumbling,
 }

@@ -3,17 +3,19 @@
 Streams are drawn to hurt: ties, disorder, nulls, NaN, infinities, -0.0, mixed magnitudes, times
 before 1970 and at both ends of int64, few and many keys of every type. Times lie close together in
 ticks, and windows are a few ticks long, so that windows hold several events; for calendar windows
-times are spread over weeks.
+times are spread over weeks. Windows that depend on the events read the columns of `SIGNALS`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
@@ -48,7 +50,16 @@ VALUES: dict[str, pa.DataType] = {
     "bool": pa.bool_(),
     "time": pa.timestamp("ns"),
     "date": pa.date32(),
+    "gap": pa.int64(),
+    "odometer": pa.int64(),
+    "count": pa.int64(),
+    "level": pa.float64(),
 }
+# Columns that windows read: marks, gaps of sessions, readings that advance, values that move, and
+# small numbers for functions of the user's own. Name: kind.
+SIGNALS: dict[str, str] = {"mark": "bool", "gap": "gap", "km": "odometer", "level": "level", "v": "count"}
+# Kinds of values that are never null: a null would make a bad row.
+NEVER_NULL = ("gap", "odometer", "count")
 KEYS: tuple[tuple[str, ...], ...] = (
     (),
     ("int",),
@@ -81,11 +92,15 @@ def times(type_: pa.DataType, *, days: bool = False) -> SearchStrategy[Any]:
     )
 
 
-def _ticks(draw: Any, type_: pa.DataType, size: int, days: bool) -> list[Any]:
+def _ticks(draw: Any, type_: pa.DataType, size: int, *, days: bool, spread: int | None) -> list[Any]:
     """Ticks around one base: a stream lives in one place, not in all of them."""
     anchor = draw(times(type_, days=days))
     if isinstance(anchor, float):
-        near = st.integers(-40, 40).map(lambda i: anchor + i / 4)
+        width = 40 if spread is None else spread
+        near = st.integers(-width, width).map(lambda i: anchor + i / 4)
+        return draw(st.lists(near, min_size=size, max_size=size))
+    if spread is not None:
+        near = st.integers(anchor - spread, anchor + spread)
         return draw(st.lists(near, min_size=size, max_size=size))
     measure = Measure("time", type_)
     reach = 60
@@ -115,6 +130,10 @@ def values(kind: str) -> SearchStrategy[Any]:
         "bool": st.booleans(),
         "time": st.integers(-(2**40), 2**40) | st.integers(-3, 3),
         "date": st.integers(-20_000, 20_000) | st.integers(-3, 3),
+        "gap": st.sampled_from([1, 2, 3, 4, 9]),
+        "odometer": st.integers(-2, 3),
+        "count": st.integers(-2, 2),
+        "level": st.integers(-3, 3).map(float) | st.sampled_from([0.5, math.nan]),
     }
     return by_kind[kind]
 
@@ -132,13 +151,16 @@ def streams(
     key: Sequence[str] | None = None,
     columns: Mapping[str, str] | None = None,
     max_size: int = 30,
+    min_size: int = 0,
     nulls: bool = True,
     days: bool = False,
     ordered: bool = False,
+    spread: int | None = None,
 ) -> pa.Table:
     """A table of events: column `time`, key columns `key0`, `key1`, ..., and `columns` (name: kind).
 
-    Leave `time` or `key` out to have them drawn from all types.
+    Leave `time` or `key` out to have them drawn from all types. `spread` keeps times within so many
+    ticks of one another, so that many are equal.
 
     >>> import pyarrow as pa
     >>> from hypothesis import find
@@ -147,21 +169,31 @@ def streams(
     """
     type_ = draw(st.sampled_from(TIMES)) if time is None else time
     kinds = draw(st.sampled_from(KEYS)) if key is None else key
-    size = draw(st.integers(0, max_size))
-    ticks = _ticks(draw, type_, size, days)
-    table = {"time": arrow_array(sorted(ticks) if ordered else ticks, type_)}
+    size = draw(st.integers(min_size, max_size))
+    ticks = _ticks(draw, type_, size, days=days, spread=spread)
+    ticks = sorted(ticks) if ordered else ticks
+    table = {"time": arrow_array(ticks, type_)}
     named = {f"key{i}": kind for i, kind in enumerate(kinds)} | dict(columns or {"x": "float"})
     for name, kind in named.items():
         one = values(kind)
         if name not in (columns or {"x": "float"}):
             one = st.sampled_from(draw(st.lists(one, min_size=1, max_size=5)))
-        column = draw(st.lists(st.none() | one if nulls else one, min_size=size, max_size=size))
+        if nulls and kind not in NEVER_NULL:
+            one = st.none() | one
+        column = draw(st.lists(one, min_size=size, max_size=size))
+        if kind == "odometer":
+            column = [int(tick - min(ticks)) // 3 + noise for tick, noise in zip(ticks, column, strict=True)]
         table[name] = arrow_array(column, value_type(kind))
     return pa.table(table)
 
 
-def windows(type_: pa.DataType, *, days: bool = False) -> SearchStrategy[Window]:
-    """Windows that fit a time column of this type; with `days`, calendar windows."""
+def windows(type_: pa.DataType, *, days: bool = False, signals: bool = False) -> SearchStrategy[Window]:
+    """Windows that fit a time column of this type; with `days`, calendar windows.
+
+    With `signals`, also windows that depend on the events, over the columns of `SIGNALS`.
+    """
+    if signals:
+        return st.one_of([windows(type_, days=days), *kinds_of_windows(type_).values()])
     measure = Measure("time", type_)
     if days and measure.tick_nanoseconds is not None:
         zones = ["Europe/Berlin", "America/Sao_Paulo", "UTC", None]
@@ -185,6 +217,111 @@ def windows(type_: pa.DataType, *, days: bool = False) -> SearchStrategy[Window]
         st.builds(lambda start, n: wr.band(start, length=n), offsets, sizes),
     ]
     return st.one_of(plain)
+
+
+def is_positive(v):  # type: ignore[no-untyped-def]
+    """A predicate of the user's own."""
+    return v > 0
+
+
+def is_negative(v):  # type: ignore[no-untyped-def]
+    """Another one."""
+    return v < 0
+
+
+def waves(begun, v):  # type: ignore[no-untyped-def]
+    """Begin at a positive number, up to three at once; end the oldest at a negative one."""
+    ends = 1 if v < 0 and begun > 0 else 0
+    begins = 1 if v > 0 and begun - ends < 3 else 0
+    return begun + begins - ends, begins, ends
+
+
+def strides(state, time, v):  # type: ignore[no-untyped-def]
+    """Every second event begins as many windows as its number says; at every third all of them end."""
+    seen, begun = state
+    ends = begun if seen % 3 == 2 else 0
+    begins = abs(v) if seen % 2 == 0 else 0
+    return (seen + 1, begun - ends + begins), begins, ends
+
+
+def more_than_three(rows):  # type: ignore[no-untyped-def]
+    """Evict all but the last three events."""
+    return rows - 3 if rows > 3 else 0
+
+
+def older_than_six(oldest, time):  # type: ignore[no-untyped-def]
+    """Evict one by one what is six ticks old."""
+    return 1 if oldest <= time - 6 else 0
+
+
+def every_second_time(state, v):  # type: ignore[no-untyped-def]
+    """Trigger by a state of its own, and by the event."""
+    return state % 2 == 1 or v > 1
+
+
+def one_more(state):  # type: ignore[no-untyped-def]
+    """Count events."""
+    return state + 1
+
+
+PREDICATES: tuple[Any, ...] = ("mark", pc.field("level") > 0, is_positive, pc.field("v") == 1)
+
+
+def kinds_of_windows(type_: pa.DataType) -> dict[str, SearchStrategy[Window]]:
+    """For each kind of window that depends on the events a strategy, over the columns of `SIGNALS`."""
+    measure = Measure("time", type_)
+    scale = 0.25 if measure.floating else 1
+    sizes = st.integers(1, 12).map(lambda i: i * scale)
+    offsets = st.integers(-7, 7).map(lambda i: i * scale)
+    few = st.integers(1, 4)
+    predicates = st.sampled_from(PREDICATES)
+    lengths = st.sampled_from([1, 2, 3, 5])
+    low = 0.0 if measure.floating else 0
+    return {
+        "session": st.builds(wr.session, st.sampled_from([1, 2, 3, 5, "gap"])),
+        "rows": st.builds(lambda n, every: wr.sliding(rows=n, every_rows=every), few, few),
+        "advancing": st.builds(
+            lambda n, every, offset: wr.sliding(n, every=every, on="km", offset=offset),
+            lengths,
+            lengths,
+            st.sampled_from([0, 1, -2]),
+        ),
+        "marks": st.builds(wr.punctuated, predicates),
+        "marks at both ends": st.builds(
+            lambda start, end: wr.punctuated(start=start, end=end),
+            predicates,
+            st.sampled_from([is_negative, "mark", pc.field("level") < 0]),
+        ),
+        "delta": st.builds(
+            lambda by, moves: wr.delta("level", by=by, moves=moves),
+            st.sampled_from([0, 1, 2.5]),
+            st.integers(1, 3),
+        ),
+        "threshold": st.builds(
+            lambda where, length, rows: wr.threshold(where, at_least=length, at_least_rows=rows),
+            predicates,
+            st.none() | sizes,
+            st.none() | few,
+        ),
+        "landmark": st.builds(lambda since, every: wr.landmark(since=since, every=every), offsets, sizes),
+        "snapshot": st.just(wr.snapshot()),
+        "slide by rows": st.builds(lambda n, rows: wr.slide_by_rows(n, every_rows=rows), sizes, few),
+        "latest": st.builds(
+            lambda rows, every, offset: wr.latest(rows=rows, every=every, offset=offset),
+            few,
+            sizes,
+            st.just(low) | offsets,
+        ),
+        "deterministic": st.sampled_from(
+            [wr.deterministic(waves, state=0), wr.deterministic(strides, state=(0, 0))]
+        ),
+        "nondeterministic": st.sampled_from(
+            [
+                wr.nondeterministic(evict=more_than_three, trigger=is_positive),
+                wr.nondeterministic(evict=older_than_six, trigger=every_second_time, update=one_more),
+            ]
+        ),
+    }
 
 
 def aggregates(columns: Mapping[str, str]) -> SearchStrategy[Aggregate]:
@@ -234,6 +371,30 @@ def queries(
 
 
 @st.composite
+def mixed_queries(
+    draw: Any,
+    *,
+    time: pa.DataType,
+    key: Sequence[str] = (),
+    columns: Mapping[str, str] | None = None,
+    most: int = 5,
+) -> Query:
+    """A query of up to five kinds of windows at once, on three measures: time, rows and a column.
+
+    For a table that `streams` draws with `columns=SIGNALS | columns`.
+    """
+    kinds = {"time": windows(time), **kinds_of_windows(time)}
+    chosen = draw(st.lists(st.sampled_from(sorted(kinds)), min_size=1, max_size=most, unique=True))
+    computed = draw(st.lists(aggregates(dict(columns or {"x": "int"})), min_size=1, max_size=3))
+    return wr.query(
+        time="time",
+        key=[f"key{i}" for i in range(len(key))],
+        windows={kind: draw(kinds[kind]) for kind in chosen},
+        aggregates={f"a{i}": aggregate for i, aggregate in enumerate(computed)},
+    )
+
+
+@st.composite
 def batchings(draw: Any, table: pa.Table) -> list[pa.Table]:
     """The table cut into consecutive batches, some of them empty."""
     cuts = sorted(draw(st.lists(st.integers(0, table.num_rows), max_size=5)))
@@ -242,21 +403,46 @@ def batchings(draw: Any, table: pa.Table) -> list[pa.Table]:
 
 
 @st.composite
-def schedules(draw: Any, table: pa.Table, *, behind: int = 20) -> list[tuple[str, Any]]:
+def schedules(draw: Any, table: pa.Table, *, behind: int = 20, eager: bool = False) -> list[tuple[str, Any]]:
     """Steps for an operator: `("process", batch)` and `("advance", tick)`.
 
-    Watermarks never go back; they lie up to `behind` ticks behind the latest event so far.
+    Watermarks never go back; they lie up to `behind` ticks behind the latest event so far. An `eager`
+    schedule has batches of a few events and an advance after each.
     """
     steps: list[tuple[str, Any]] = []
     latest: Any = None
     watermark: Any = None
-    for batch in draw(batchings(table)):
+    for batch in _small_batches(draw, table) if eager else draw(batchings(table)):
         steps.append(("process", batch))
         ticks = [t for t in plain_values(batch["time"]) if t is not None]
         if ticks:
             latest = max(ticks) if latest is None else max(latest, *ticks)
-        if latest is not None and draw(st.booleans()):
+        if latest is not None and (eager or draw(st.booleans())):
             tick = latest - draw(st.integers(0, behind))
             watermark = tick if watermark is None else max(watermark, tick)
             steps.append(("advance", watermark))
     return steps
+
+
+def _small_batches(draw: Any, table: pa.Table) -> list[pa.Table]:
+    batches: list[pa.Table] = []
+    done = 0
+    while done < table.num_rows:
+        size = draw(st.integers(1, 4))
+        batches.append(table.slice(done, size))
+        done += size
+    return batches or [table]
+
+
+def punctual(steps: list[tuple[str, Any]], lateness: Any) -> list[tuple[str, Any]]:
+    """The steps without events that come before the horizon (the watermark less the lateness)."""
+    kept: list[tuple[str, Any]] = []
+    horizon: Any = None
+    for step, argument in steps:
+        if step == "advance":
+            horizon = argument - lateness
+        elif horizon is not None:
+            ticks = plain_values(argument["time"])
+            argument = argument.filter(pa.array([tick >= horizon for tick in ticks], pa.bool_()))
+        kept.append((step, argument))
+    return kept

@@ -7,6 +7,12 @@
 A window is final once `watermark >= end + lateness`. In append mode it is emitted then, once. In
 update mode it is emitted (`insert`, revision 0) once `watermark >= end`, and again (`update`) by each
 later advance before which a late event was added to it.
+
+Windows that depend on the events (see `sequences`) are found anew at each advance, from every event
+that counts, and compared with what was emitted (see `changes`). A session still takes an event at its
+very end, so it is emitted, and final, when the watermark has passed its end; an event that would be
+a final session on its own is late for all windows of the query. If the query has an order-based
+window, an event before the horizon (the watermark less the lateness) is late for all of them.
 """
 
 from __future__ import annotations
@@ -24,9 +30,11 @@ from windrow.errors import DataError, QueryError
 from windrow.measure import Measure, PointLike, Tick
 from windrow.query import Query
 from windrow.testing.answers import Answer, Answers, compute
+from windrow.testing.changes import Change, Sequences, finality
 from windrow.testing.events import Event, bad_reason, plain_values, read_events, require_columns
-from windrow.testing.oracle import Place, places_of
-from windrow.windows import Window
+from windrow.testing.oracle import Place, places_of, problem_in
+from windrow.testing.sequences import is_order_based, is_sequential
+from windrow.windows import Session, Window
 
 
 @dataclass
@@ -64,6 +72,7 @@ class ReferenceOperator:
         self._latest: Tick = -math.inf
         self._arrivals = 0
         self._panes: dict[Place, Pane] = {}
+        self._sequences = Sequences()
         self._log: list[Event] = []
         self._complete_from: dict[str, Tick] = {}
         self._known_from: dict[str, Tick] = {}
@@ -75,24 +84,45 @@ class ReferenceOperator:
         self._open(table.schema)
         good, bad = self._sort_out(table)
         if bad and self.on_bad != "divert":
-            row, value, reason = bad[0]
-            raise DataError(self.query.time, row, value, reason)
-        measure, events = read_events(self.query, table.take(good), first_arrival=self._arrivals)
+            row, column, value, reason = bad[0]
+            raise DataError(column, row, value, reason)
+        horizon = self._horizon()
+        measure, events = read_events(
+            self.query, table.take(good), first_arrival=self._arrivals, horizon=horizon
+        )
         placed = [(event, places_of(self.query, measure, event)) for event in events]
         if bad:
-            rows = table.take(pa.array([row for row, _, _ in bad], pa.int64()))
-            reasons = pa.array([reason for _, _, reason in bad], pa.string())
+            rows = table.take(pa.array([row for row, *_ in bad], pa.int64()))
+            reasons = pa.array([reason for *_, reason in bad], pa.string())
             self._bad.append(rows.append_column("bad_reason", reasons))
         self._arrivals += len(events)
+        ordered = any(is_order_based(window) for window in self.query.windows.values())
         late = []
         for event, places in placed:
             self._latest = max(self._latest, event.tick)
             self._log.append(event)
-            self._add(event, [p for p in places if not self._final(p)])
-            if places and all(self._final(p) for p in places):
+            if (ordered and event.tick < horizon) or self._too_late_for_a_session(event, horizon):
+                late.append(good[event.row].as_py())
+                continue
+            finals = [self._final(p) for p in places]
+            self._add(event, [p for p, final in zip(places, finals, strict=True) if not final])
+            for name, window in self._sequential().items():
+                judged = finality(window, measure, event, horizon)
+                finals += judged
+                if judged and not all(judged):
+                    self._sequences.add(name, event)
+            if finals and all(finals):
                 late.append(good[event.row].as_py())
         if late:
             self._late.append(table.take(pa.array(late, pa.int64())))
+
+    def _too_late_for_a_session(self, event: Event, horizon: Tick) -> bool:
+        """Whether a session that held this event alone would be final."""
+        return any(
+            all(finality(window, self._known(), event, horizon))
+            for window in self.query.windows.values()
+            if isinstance(window, Session)
+        )
 
     def advance(self, watermark: PointLike) -> pa.Table:
         """Move the watermark and take what became ready."""
@@ -135,6 +165,8 @@ class ReferenceOperator:
         only = replace(self.query, windows=MappingProxyType({name: window}))
         for event in self._log:
             self._add(event, places_of(only, measure, event))
+            if is_sequential(window):
+                self._sequences.add(name, event)
         return complete_from
 
     def remove_window(self, name: str) -> None:
@@ -142,6 +174,7 @@ class ReferenceOperator:
         windows = {n: w for n, w in self.query.windows.items() if n != name}
         self.query = replace(self.query, windows=MappingProxyType(windows))
         self._panes = {place: pane for place, pane in self._panes.items() if place[1] != name}
+        self._sequences.remove(name)
 
     def add_aggregate(
         self, name: str, aggregate: Aggregate, *, complete_from: PointLike | None = None
@@ -171,20 +204,35 @@ class ReferenceOperator:
             raise QueryError("no batch was processed yet: the type of the time column is not known")
         return self._measure
 
-    def _sort_out(self, table: pa.Table) -> tuple[pa.Array, list[tuple[int, Any, str]]]:
-        """Positions of good rows, and (row, value, reason) of bad ones."""
+    def _sort_out(self, table: pa.Table) -> tuple[pa.Array, list[tuple[int, str, Any, str]]]:
+        """Positions of good rows, and (row, column, value, reason) of bad ones."""
+        ticks = plain_values(table[self.query.time])
+        timed = [row for row, tick in enumerate(ticks) if bad_reason(tick) is None]
+        measure, events = read_events(self.query, table.take(pa.array(timed, pa.int64())))
+        problems = {
+            row: problem_in(self.query, measure, event) for row, event in zip(timed, events, strict=True)
+        }
         good, bad = [], []
         latest = self._latest
-        for row, tick in enumerate(plain_values(table[self.query.time])):
+        for row, tick in enumerate(ticks):
             reason = bad_reason(tick)
             if reason is None and self.query.ordered and tick < latest:
                 reason = "the event is out of order, and the query promises order"
-            if reason is None:
+            problem = problems.get(row) if reason is None else (self.query.time, tick, reason)
+            if problem is None:
                 good.append(row)
                 latest = max(latest, tick)
             else:
-                bad.append((row, tick, reason))
+                bad.append((row, *problem))
         return pa.array(good, pa.int64()), bad
+
+    def _sequential(self) -> dict[str, Window]:
+        """The windows that depend on the events."""
+        return {name: window for name, window in self.query.windows.items() if is_sequential(window)}
+
+    def _horizon(self) -> Tick:
+        """Windows that end here or before are final."""
+        return self._watermark - self._known().ticks(self._lateness, what="lateness")
 
     def _final(self, place: Place) -> bool:
         _, _, (_, end) = place
@@ -204,6 +252,13 @@ class ReferenceOperator:
 
     def _emit(self, watermark: Tick) -> pa.Table:
         self._watermark = watermark
+        rows = self._emit_places() + self._emit_sequences()
+        assert self._schema is not None
+        self.answers = Answers(self.query, self._known(), self._schema, rows, self.mode == "update")
+        return self.answers.table()
+
+    def _emit_places(self) -> list[Answer]:
+        """Windows that depend on time alone."""
         update = self.mode == "update"
         rows = []
         for place, pane in list(self._panes.items()):
@@ -212,20 +267,34 @@ class ReferenceOperator:
                 if pane.changed:
                     pane.revision += 1
                     pane.changed = False
-                    values, inputs = compute(self.query.aggregates, pane.events)
-                    for added, since in self._known_from.items():
-                        if start < since and added in values:
-                            values[added] = None
-                    row = Answer(key, name, start, end, values, inputs)
+                    change = Change((key, name, start, end), tuple(pane.events))
                     if update:
                         op = "update" if pane.revision else "insert"
-                        row = replace(row, op=op, revision=pane.revision)
-                    rows.append(row)
+                        change = replace(change, op=op, revision=pane.revision)
+                    rows.append(self._row(change))
                 if self._final(place):
                     del self._panes[place]
-        assert self._schema is not None
-        self.answers = Answers(self.query, self._known(), self._schema, rows, update)
-        return self.answers.table()
+        return rows
+
+    def _emit_sequences(self) -> list[Answer]:
+        """Windows that depend on the events."""
+        windows, measure, horizon = self._sequential(), self._known(), self._horizon()
+        if self.mode == "update":
+            changes = self._sequences.changes(windows, measure, self._watermark, horizon)
+        else:
+            changes = self._sequences.final(windows, measure, horizon)
+        places = [(c, (c.identity[0], c.identity[1], c.identity[2:])) for c in changes]
+        return [self._row(change) for change, place in places if not self._before(place)]
+
+    def _row(self, change: Change) -> Answer:
+        key, name, start, end = change.identity
+        values, inputs = compute(self.query.aggregates, change.events)
+        for added, since in self._known_from.items():
+            if start < since and added in values:
+                values[added] = None
+        if change.op == "delete":
+            values = dict.fromkeys(values)
+        return Answer(key, name, start, end, values, inputs, change.op, change.revision)
 
     def _drain(self, tables: list[pa.Table], more: tuple[pa.Field, ...]) -> pa.Table:
         taken = list(tables)

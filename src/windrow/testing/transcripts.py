@@ -24,7 +24,9 @@ An `expect` under a step is compared with the rows that the step emitted (none, 
 Other steps: `snapshot: true` (save, and go on with what was restored), `add_window: {name: spec}`
 (with `complete_from`, the start of its first complete window), `remove_window: name`,
 `add_aggregate: {name: spec}` (with `complete_from`), `remove_aggregate: name`.
-Times are written in full (`2024-03-31T01:30`, `T01:30:00.25Z`), floats as Python writes them.
+Times are written in full (`2024-03-31T01:30`, `T01:30:00.25Z`), floats as Python writes them. The
+functions of a window or an aggregate of one's own are given by name: `deterministic(trips, state=0)`;
+a predicate is the name of a boolean column, or of an expression or a function given in that way.
 """
 
 from __future__ import annotations
@@ -117,11 +119,12 @@ def run_transcript(
     transcript: str | Path | Mapping[str, Any],
     engine: Engine,
     *,
-    functions: Mapping[str, Callable[..., Any]] | None = None,
+    functions: Mapping[str, Any] | None = None,
 ) -> None:
     """Run a transcript (a path, or what YAML made of one) and raise `AssertionError` where it differs.
 
-    `functions` are names of one's own that specs in the transcript may use, such as an aggregate.
+    `functions` are names of one's own that specs in the transcript may use: an aggregate, a function of
+    a window, a predicate.
 
     >>> from windrow.testing import ReferenceEngine, run_transcript
     >>> run_transcript({
@@ -138,9 +141,7 @@ def run_transcript(
 class _Run:
     """One transcript on one engine."""
 
-    def __init__(
-        self, transcript: Mapping[str, Any], engine: Engine, functions: Mapping[str, Callable[..., Any]]
-    ) -> None:
+    def __init__(self, transcript: Mapping[str, Any], engine: Engine, functions: Mapping[str, Any]) -> None:
         self.transcript = transcript
         self.engine = engine
         self.functions = functions
@@ -246,9 +247,11 @@ class _Run:
         return maker(*arguments, **{k.arg: self._literal(k.value) for k in tree.keywords if k.arg})
 
     def _literal(self, node: ast.expr) -> Any:
-        """A literal, or `at("2024-01-01T00:00")`: a point in time."""
+        """A literal, `at("2024-01-01T00:00")`: a point in time, or a name: a function of one's own."""
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "at":
             return self._point(ast.literal_eval(node.args[0]))
+        if isinstance(node, ast.Name):
+            return self.functions[node.id]
         return ast.literal_eval(node)
 
 

@@ -10,19 +10,24 @@ ticks and gives a `Placement`, which is one of two shapes:
 
 The periodic form is what makes many windows cheap: a thousand of them are five arrays, and one
 compiled loop walks them all.
+
+The other classes are not placed: where their edges lie depends on the events. They say instead
+which columns they read (`columns`), and the engine finds their edges as the events go by.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from windrow.errors import QueryError
-from windrow.measure import Measure, Tick
+from windrow.measure import INT64_MAX, INT64_MIN, Measure, Tick
 
 MOST_WINDOWS_PER_EVENT = 10_000_000
+MOST_ROWS = 2**53
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,10 @@ class Window:
     """The base of all window specs."""
 
     context = "context free"
+    # Columns that it reads besides the time column.
+    columns: tuple[str, ...] = ()
+    # Whether its edges are numbers of events, which nothing but their order can move.
+    counts = False
 
     def place(self, measure: Measure) -> tuple[Periodic | Irregular, ...]:
         """This window in ticks of `measure`; several placements for a family such as cumulate."""
@@ -77,6 +86,35 @@ def require_positive(size: object, *, what: str) -> None:
     magnitude = getattr(size, "magnitude", size)
     if not magnitude > 0:  # type: ignore[operator]
         raise QueryError(f"{what} must be longer than zero, not {str(size)!r}")
+
+
+def require_count(value: object, *, what: str) -> int:
+    """A whole number of events, at least one."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise QueryError(f"{what} must be a whole number, not {value!r}")
+    if not 1 <= value <= MOST_ROWS:
+        raise QueryError(f"{what} must be between 1 and {MOST_ROWS:,}, not {value}")
+    return int(value)
+
+
+def require_number(value: object, *, what: str) -> int | float:
+    """A plain, finite number in a column's own unit."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
+        raise QueryError(f"{what} must be a plain number in the column's own unit, not {value!r}")
+    if isinstance(value, (int, np.integer)):
+        if not INT64_MIN <= value <= INT64_MAX:
+            raise QueryError(f"{what} {value} is beyond 64-bit integers")
+        return int(value)
+    if not math.isfinite(value):
+        raise QueryError(f"{what} must be finite, not {float(value)!r}")
+    return float(value)
+
+
+def require_column(name: object, *, what: str) -> str:
+    """The name of a column."""
+    if not isinstance(name, str) or not name:
+        raise QueryError(f"{what} is given by the name of a column, not by {name!r}")
+    return name
 
 
 def refuse_too_many(windows_per_event: float, *, what: str) -> None:

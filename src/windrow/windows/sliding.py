@@ -7,17 +7,21 @@
 
 The length need not be a multiple of the slide, and a slide longer than the length leaves gaps
 that belong to no window. Context free (Scotty, section 2 and Figure 1); for slicing, the starts
-and the ends are two sets of edges (section 7.1.2).
+and the ends are two sets of edges (section 7.1.2). Counted in events they are `rows.Rows`, on
+another column `advancing.Advancing`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import overload
 
 from windrow.durations import Duration, DurationLike, parse_duration
 from windrow.errors import QueryError
 from windrow.measure import Measure
+from windrow.windows.advancing import Advancing, advancing_window
 from windrow.windows.base import Periodic, Window, refuse_too_many, require_positive
+from windrow.windows.rows import Rows, refuse_with_rows, rows_window
 
 
 @dataclass(frozen=True)
@@ -40,13 +44,49 @@ class Sliding(Window):
         return f"sliding {self.length} every {self.every}{shift}"
 
 
-def sliding(length: DurationLike, *, every: DurationLike, offset: DurationLike = 0) -> Sliding:
+@overload
+def sliding(length: DurationLike, *, every: DurationLike, offset: DurationLike = 0) -> Sliding: ...
+@overload
+def sliding(*, rows: int, every_rows: int) -> Rows: ...
+@overload
+def sliding(length: int | float, *, every: int | float, on: str, offset: int | float = 0) -> Advancing: ...
+def sliding(
+    length: DurationLike | None = None,
+    *,
+    every: DurationLike | None = None,
+    offset: DurationLike = 0,
+    rows: int | None = None,
+    every_rows: int | None = None,
+    on: str | None = None,
+) -> Sliding | Rows | Advancing:
     """Windows `[k*every + offset, k*every + offset + length)` for every integer k.
+
+    With `rows` and `every_rows`, windows of that many events, one more every so many events. With
+    `on`, windows on the running maximum of that column; the others are then plain numbers.
 
     >>> import windrow as wr
     >>> str(wr.sliding("1 hour", every="1 second"))
     'sliding 1 hour every 1 second'
+    >>> str(wr.sliding(rows=100, every_rows=10))
+    'sliding 100 rows every 10 rows'
+    >>> str(wr.sliding(10, every=5, on="km"))
+    "sliding 10 every 5 on 'km'"
     """
+    if rows is not None:
+        if every is not None:
+            raise QueryError(
+                "sliding over rows takes every_rows; for a look every so often use windrow.latest"
+            )
+        refuse_with_rows(length=length, offset=offset, on=on, what="sliding")
+        if every_rows is None:
+            raise QueryError("sliding over rows needs every_rows: one more window every so many rows")
+        return rows_window(rows, every_rows)
+    if every_rows is not None:
+        raise QueryError("every_rows goes with rows; for a length of time use windrow.slide_by_rows")
+    if length is None or every is None:
+        raise QueryError("sliding needs a length and every, or rows and every_rows")
+    if on is not None:
+        return advancing_window(on, length, every, offset)
     window = Sliding(
         parse_duration(length, what="length"),
         parse_duration(every, what="every"),

@@ -17,10 +17,10 @@ import pyarrow as pa
 from numba import njit
 
 from windrow.aggregates.base import Bound, Scalars
-from windrow.engine.cutting import Cells, Runs
+from windrow.engine.cutting import Runs
 from windrow.engine.partials.scalars import Numbers, lowered, require
 from windrow.engine.partials.user import blame, field_types, lower_failed
-from windrow.engine.windows import Due
+from windrow.engine.windows import Due, by_time
 from windrow.measure import Tick
 
 
@@ -54,17 +54,18 @@ def merge_order(key, time, arrival, sorted_count, order, out):  # type: ignore[n
 
 
 @njit(cache=True, nogil=True)
-def find_ranges(row_key, row_start, row_end, bounds, time, low, high):  # type: ignore[no-untyped-def]
-    """The rows of each output row: key by its bounds, time by binary search."""
+def find_ranges(row_key, t0, a0, t1, a1, bounds, time, arrival, low, high):  # type: ignore[no-untyped-def]
+    """The rows of each output row: key by its bounds, (time, arrival) by binary search."""
     for i in range(row_key.shape[0]):
         stop = bounds[row_key[i] + 1]
         for side in range(2):
-            value = row_start[i] if side == 0 else row_end[i]
+            t = t0[i] if side == 0 else t1[i]
+            s = a0[i] if side == 0 else a1[i]
             a = bounds[row_key[i]]
             b = stop
             while a < b:
                 middle = (a + b) // 2
-                if time[middle] < value:
+                if time[middle] < t or (time[middle] == t and arrival[middle] < s):
                     a = middle + 1
                 else:
                     b = middle
@@ -85,13 +86,14 @@ class Log:
             for d in (np.int64, tick, np.int64, *(np.int64 if k == "i" else np.float64 for k in kinds))
         ]
         self._waiting: list[list[np.ndarray]] = []
-        self._stride = 1
 
     def repack(self, slots: np.ndarray, capacity: int, stride: int, keys: np.ndarray | slice) -> None:
         """Slots mean nothing here; keys may be renumbered."""
-        self._stride = stride
-        if isinstance(keys, slice):
-            return
+        if not isinstance(keys, slice):
+            self.renumber(keys)
+
+    def renumber(self, keys: np.ndarray) -> None:
+        """Key keys[i] becomes key i; events of other keys are forgotten."""
         self._settle()
         places = np.full(int(max(keys.max(initial=0), self._columns[0].max(initial=0))) + 1, -1)
         places[keys] = np.arange(len(keys))
@@ -115,10 +117,9 @@ class Log:
         self._settle()
         return np.unique(self._columns[3 + position])
 
-    def fold(self, segments: Runs | Cells, inputs: list[np.ndarray], time: tuple[np.ndarray, ...]) -> None:
-        times, arrival = time
-        rows, cell = segments.located()
-        self._waiting.append([cell % self._stride, times[rows], arrival[rows], *(x[rows] for x in inputs)])
+    def take(self, key: np.ndarray, times: np.ndarray, arrival: np.ndarray, inputs: list[np.ndarray]) -> None:
+        """Keep events."""
+        self._waiting.append([key.astype(np.int64), times, arrival, *inputs])
 
     def _settle(self) -> None:
         if not self._waiting:
@@ -136,10 +137,11 @@ class Log:
     def _keep(self, mask: np.ndarray) -> None:
         self._columns = [c[mask] for c in self._columns]
 
-    def evict_before(self, threshold: Tick) -> None:
-        """Forget events before `threshold`, once they are at least a third of all."""
+    def evict_before(self, threshold: Tick | np.ndarray) -> None:
+        """Forget events before `threshold` (one for all, or one per key), once they are a third of all."""
         self._settle()
-        old = self._columns[1] < threshold
+        key, time = self._columns[:2]
+        old = time < (threshold[key] if isinstance(threshold, np.ndarray) else threshold)
         if 3 * int(old.sum()) >= len(old):
             self._keep(~old)
 
@@ -147,8 +149,9 @@ class Log:
         self._settle()
         window, key = rows
         low, high = np.empty(len(window), np.int64), np.empty(len(window), np.int64)
-        bounds = np.searchsorted(self._columns[0], np.arange(self._stride + 1))
-        find_ranges(key, due.start[window], due.end[window], bounds, self._columns[1], low, high)
+        bounds = np.searchsorted(self._columns[0], np.arange(int(key.max(initial=0)) + 2))
+        order = due.order or by_time(due)
+        find_ranges(key, *(o[window] for o in order), bounds, *self._columns[1:3], low, high)
         if isinstance(bound.partial, Scalars):
             types = field_types(bound.partial, self._kinds)
             numbers = Numbers(bound.partial, len(self._kinds), self._tick, types)

@@ -1,0 +1,317 @@
+"""The engine for context-free windows: all keys are cut at the same instants.
+
+slices        [0, 4)    [4, 6)    [9, 12)          one row of the matrix each
+key 0            3         -         7             one cell per slice and key
+key 1            1         2         -
+
+take(events)         keys -> cut -> fold
+advance(watermark)   windows due -> merge slices -> lower, then let go of dead slices
+"""
+
+from __future__ import annotations
+
+from copy import copy
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.aggregates.count import COUNT
+from windrow.engine.completeness import first_complete, first_start, next_after
+from windrow.engine.cutting import Cells, Runs, cut
+from windrow.engine.edges import Edges, neighbours
+from windrow.engine.emission import Emission, Ledger
+from windrow.engine.engine import IDLE_BYTES, Engine
+from windrow.engine.partials import Log, Multisets, Numbers, Store
+from windrow.engine.settings import Settings
+from windrow.engine.slices import Slices
+from windrow.engine.windows import Due, due_windows
+from windrow.errors import LimitError
+from windrow.measure import Tick
+from windrow.planner.window_set import FEW, UNMERGED, WindowSet
+from windrow.query import Query
+from windrow.windows.base import Window
+
+
+class Aligned(Engine):
+    """See the module."""
+
+    def __init__(self, query: Query, settings: Settings, schema: pa.Schema) -> None:
+        super().__init__(query, settings, schema)
+        dtype = self.measure.dtype
+        self.stride = max(1, self.keys.count)
+        self.slices = Slices(dtype)
+        self.fresh = Numbers(COUNT, 0, dtype)
+        self.ledger = Ledger()
+        self.backlog: set[str] = set()
+        self.fresh_seen = False
+        self.threshold: Tick = self.lowest
+        self._edges = Edges(self.windows)
+
+    # -- events in -------------------------------------------------------------------------------
+
+    def too_late(
+        self, batch: pa.RecordBatch, times: np.ndarray, low: Tick
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Masks of the events whose windows are all final, and of those among them that have a window."""
+        if low >= self.threshold:
+            return None
+        early = times < self.threshold
+        if not self.windows.may_leave_gaps:
+            return early, early
+        late = early.copy()
+        late[early] = self.windows.covers(times[early])
+        return early, late
+
+    def partly_late(self, times: np.ndarray, low: Tick) -> int:
+        """How many events have missed some of their windows, but not all."""
+        if self.watermark is None or low >= self.horizon(self.watermark):
+            return 0
+        horizon = self.horizon(self.watermark)
+        ends = self.windows.earliest_ends(times[times < horizon])
+        return int(np.count_nonzero(ends <= horizon))
+
+    def take(
+        self,
+        batch: pa.RecordBatch,
+        times: np.ndarray,
+        arrival: int,
+        rows: np.ndarray | None,
+        scan: tuple[Tick, Tick, bool],
+    ) -> None:
+        """Cut good events into slices and fold them; `rows` are their places in the batch given."""
+        known = self.keys.count
+        try:
+            self._take(batch, times, arrival, rows, *scan)
+        except BaseException:
+            if self.keys.count > known:
+                self.keys = self.keys.kept(np.arange(known))
+            raise
+
+    def _take(
+        self,
+        batch: pa.RecordBatch,
+        times: np.ndarray,
+        arrival: int,
+        rows: np.ndarray | None,
+        low: Tick,
+        high: Tick,
+        ordered: bool,
+    ) -> None:
+        edges = self.slices.reconcile(self._edges.enclosing(times, low, high, self.clamp(self.highest)))
+        found = cut(times, edges, ordered=ordered)
+        starts, ends = edges[found.slices], edges[found.slices + 1]
+        inside = self.windows.covers(starts) if self.windows.may_leave_gaps else None
+        if inside is not None:
+            # The first edge may be a sentinel far below; a slice before every window has no cover.
+            starts, ends = starts[inside], ends[inside]
+        numbers = self.keys.numbers(batch)
+        at, there = self.slices.find(starts)
+        self._make_room(len(starts) - int(np.count_nonzero(there)))
+        slots, fresh = self.slices.resolve(starts, ends, at, there)
+        for store in self.stores() if len(fresh) else ():
+            store.reset(fresh)
+        base = slots * self.stride
+        if inside is not None:
+            base = np.full(len(inside), -1)
+            base[inside] = slots * self.stride
+        segments = found.place(base, numbers, len(times))
+        stamps = arrival + np.arange(len(times)) if self.binding.needs_arrival else times[:0]
+        encoded = self.encode(batch)
+        try:
+            self.fold(encoded, times, stamps, rows, segments)
+        except BaseException:
+            # A slice that exists holds an event.
+            self.slices.forget(fresh)
+            raise
+        if numbers is None:
+            there = base >= 0
+            self.presence.n[base[there]] += found.sizes[there]
+        else:
+            self.presence.fold(segments, [], ())
+        self.keep(encoded, times, stamps, numbers, None if inside is None else segments.located()[0])
+        self._note_fresh(times, segments)
+        self.highest_time = high if self.highest_time is None else max(self.highest_time, high)
+
+    def stores(self) -> list[Store]:
+        late = [self.fresh] if self.settings.mode == "update" else []
+        return [*late, *self.binding.in_order]
+
+    def _make_room(self, need: int) -> None:
+        """Room for `need` more slices and for all keys that are known."""
+        stride = self.stride
+        if self.keys.count > stride or self.presence.stride == 0:
+            stride = max(self.keys.count, stride + stride // 2 if self.presence.stride else 1)
+        cells = (len(self.slices) + need) * self.keys.count
+        if cells > self.settings.max_slices:
+            raise LimitError(
+                f"{len(self.slices) + need:,} slices of {self.keys.count:,} keys are {cells:,} live slices, "
+                f"more than the limit of max_slices={self.settings.max_slices:,}; nothing of this batch was taken"
+            )
+        capacity = self.slices.room(need, tight=stride > FEW)
+        if stride != self.stride or capacity != self.slices.capacity or self.presence.stride == 0:
+            self.resize(capacity, stride, slice(0, self.keys.count))
+
+    def resize(self, capacity: int, stride: int, keys: np.ndarray | slice) -> None:
+        """Move all stores to an arena of `capacity` slots of `stride` keys."""
+        for store in self.stores():
+            store.repack(self.slices.slots, capacity, stride, keys)
+        self.slices.repack(capacity)
+        self.ledger.repack(stride, keys)
+        self.stride = stride
+
+    def _note_fresh(self, times: np.ndarray, segments: Runs | Cells) -> None:
+        """Count the events that may revise a window already emitted (update mode)."""
+        if self.settings.mode != "update" or self.watermark is None:
+            return
+        rows = np.flatnonzero(times < self.watermark)
+        if len(rows):
+            self.fresh.fold(segments.only(rows), [], ())
+            self.fresh_seen = True
+
+    # -- watermarks and results ------------------------------------------------------------------
+
+    def advance(self, watermark: Tick) -> list[pa.RecordBatch]:
+        """The rows of the windows that this watermark completes."""
+        bottom = self.clamp(self.lowest - 1)
+        old_point = bottom if self.watermark is None else self.emission_point(self.watermark)
+        emission = Emission(self, self.slices.slots)
+        if self.fresh_seen and self.watermark is not None:
+            emission.revise(self._only(self._due(self.horizon(self.watermark), old_point), backlog=False))
+        if self.backlog:
+            emission.emit(self._only(self._due(bottom, old_point), backlog=True))
+        emission.emit(self._due(old_point, self.emission_point(watermark)))
+        emission.commit()
+        self.watermark = watermark
+        self.backlog.clear()
+        self._let_go(watermark)
+        return emission.batches
+
+    def _due(self, after: Tick, until: Tick) -> Due:
+        due = due_windows(self.windows, self.slices, after, until)
+        if self.complete_from and len(due):
+            names = self.windows.names
+            floor = np.array(
+                [self.complete_from.get("window " + n, self.lowest - self.windows.longest) for n in names]
+            )
+            keep = due.start >= floor[due.spec]
+            if not keep.all():
+                due = due.where(keep)
+        return due
+
+    def _only(self, due: Due, *, backlog: bool) -> Due:
+        """Of windows that ended before, those that were just added, or all others."""
+        if not self.backlog:
+            return due
+        added = np.array([name in self.backlog for name in self.windows.names])
+        return due.where(added[due.spec] == backlog)
+
+    # -- letting go ------------------------------------------------------------------------------
+
+    def _let_go(self, watermark: Tick) -> None:
+        """Drop what no window needs any more: slices, events, keys, strings, memory."""
+        horizon = self.horizon(watermark)
+        # It never goes back: a window that was added later asks for no slices that are gone.
+        self.threshold = max(self.threshold, self.windows.first_open_start(horizon))
+        evicted = self.slices.evict_before(self.threshold)
+        if self.fresh_seen:
+            self.fresh.n[:] = 0
+            self.fresh_seen = False
+        self.ledger.forget(horizon)
+        for store in self.binding.stores.values():
+            if isinstance(store, Log):
+                store.evict_before(self.threshold)
+            elif isinstance(store, Multisets) and len(evicted):
+                store.reset(evicted)
+        self._coalesce(horizon)
+        if len(evicted):
+            self._collect_keys()
+            self.collect_strings()
+            idle = not len(self.slices) and sum(s.nbytes for s in self.stores()) > IDLE_BYTES
+            if idle or self.slices.capacity > 4 * len(self.slices) + 64:
+                self.resize(2 * len(self.slices) + 8, self.stride, slice(0, self.keys.count))
+
+    def _coalesce(self, horizon: Tick) -> None:
+        """Join slices between which no live window begins (they were cut for windows now final)."""
+        finished = int(np.searchsorted(self.slices.ends, horizon, side="right"))
+        if finished <= UNMERGED * self.windows.windows_per_event + FEW:
+            return
+        slices = copy(self.slices)
+        joined = slices.coalesce(self.windows.live_starts(horizon, self.threshold), horizon)
+        # If the user's combine fails here, it will be named when a window needs it.
+        if joined is not None and self.absorb(*joined, self.keys.count) is None:
+            self.slices = slices
+
+    def _collect_keys(self) -> None:
+        """Forget keys without a live slice, once most are such."""
+        count = self.keys.count
+        if not self.query.key or count <= FEW:
+            return
+        if len(self.slices) and count <= 2 * self.keys_after_collection:
+            return
+        cells = self.presence.n.reshape(-1, self.stride)[self.slices.slots, :count]
+        live = np.flatnonzero(cells.any(axis=0))
+        self.keys_after_collection = max(len(live), FEW)
+        if 2 * len(live) <= count:
+            kept = self.keys.kept(live)
+            self.resize(2 * len(self.slices) + 8, max(1, len(live)), live)
+            self.keys = kept
+
+    # No event waits to be folded.
+    pending = 0
+
+    @property
+    def spread(self) -> int:
+        """For how many keys each window is answered."""
+        return self.keys.count
+
+    def begin_after(self, newest: Tick) -> Tick:
+        """Begin in a running stream whose newest event is at `newest`: the first complete start."""
+        return first_start(self.windows, next_after(newest))
+
+    @property
+    def cells(self) -> int:
+        """How many slices are alive, counted once per key."""
+        return len(self.slices) * self.keys.count
+
+    @property
+    def nbytes(self) -> int:
+        return sum(s.nbytes for s in self.stores()) + self.keys.nbytes + self.slices.nbytes
+
+    # -- queries that change while they run ------------------------------------------------------
+
+    def add_window(self, name: str, window: Window) -> Tick | None:
+        """Answer one more window; its first complete start, None if all are."""
+        alone = WindowSet.of({name: window}, self.measure)
+        floor = self.threshold if self.watermark is not None else None
+        if self.windows.may_leave_gaps and self.highest_time is not None:
+            # Events in gaps were not kept: nothing before the newest event is complete.
+            newest = next_after(self.highest_time)
+            floor = newest if floor is None else max(floor, newest)
+        self._change({**self.query.windows, name: window})
+        if self.highest_time is not None and len(self.slices):
+            point = np.array([self.highest_time], self.measure.dtype)
+            self.slices.shorten_last(neighbours(self.windows, point)[1][0], self.highest_time)
+        self.backlog.add(name)
+        start = first_complete(alone, self.slices, floor)
+        if start is not None:
+            self.complete_from["window " + name] = start
+        return start
+
+    def remove_window(self, name: str) -> None:
+        """Stop answering a window."""
+        self._change({n: w for n, w in self.query.windows.items() if n != name})
+        self.complete_from.pop("window " + name, None)
+        self.backlog.discard(name)
+        self.ledger.drop(name)
+
+    def _change(self, windows: dict[str, Window]) -> None:
+        self.with_windows(windows)
+        self._edges = Edges(self.windows)
+        if len(self.slices):
+            self.slices.mix(self.slices.ends[-1])
+        if self.watermark is not None:
+            self.threshold = max(self.threshold, self.windows.first_open_start(self.horizon(self.watermark)))
+
+    def make_store(self, store: Store) -> Tick | None:
+        store.repack(self.slices.slots[:0], self.slices.capacity, self.stride, slice(0, 0))
+        return self.slices.ends[-1].item() if len(self.slices) else None

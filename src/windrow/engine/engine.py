@@ -1,0 +1,284 @@
+"""What every engine shares: a query bound to types, its keys, its stores, and how events are folded.
+
+An engine answers some of the windows of a query. There are two, and they differ in the shape of their
+state:
+
+    Aligned    context-free windows cut all keys at the same instants: a matrix of slices x keys
+    Keyed      sessions, counts and windows that the data places cut each key in its own places
+
+An operator has one of them, and more than one only after a window of the other kind was added while
+it ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.aggregates.base import Aggregate
+from windrow.engine.binding import Binding, is_own
+from windrow.engine.columns import settled
+from windrow.engine.cutting import Cells, Runs
+from windrow.engine.emission import result_schema
+from windrow.engine.keys import Keys
+from windrow.engine.partials import Log, Numbers, Store
+from windrow.engine.partials.user import blame
+from windrow.engine.settings import Settings
+from windrow.errors import QueryError, UserFunctionError
+from windrow.measure import Measure, Tick
+from windrow.planner.window_set import FEW, WindowSet
+from windrow.query import Query
+from windrow.windows.base import Window
+
+# An engine without a slice does not hold on to more memory than this.
+IDLE_BYTES = 1 << 16
+
+Encoded = tuple[dict[str, np.ndarray], dict[str, np.ndarray | None]]
+Undo = list[tuple[Numbers, list[np.ndarray], np.ndarray]]
+
+
+class Engine:
+    """The common part; see the module."""
+
+    def __init__(self, query: Query, settings: Settings, schema: pa.Schema) -> None:
+        self.query = query
+        self.settings = settings
+        self.binding = Binding(query, schema)
+        self.measure: Measure = self.binding.measure
+        self.lateness = self.measure.ticks(settings.lateness, what="lateness")
+        self.keys = Keys(self.binding.key_schema)
+        self.presence = self.binding.presence
+        self.complete_from: dict[str, Tick] = {}
+        self.watermark: Tick | None = None
+        self.highest_time: Tick | None = None
+        self.keys_after_collection = 0
+        self.windows = WindowSet.of(query.windows, self.measure)
+        self.lowest: Tick
+        self.highest: Tick
+        self.set_reach()
+        self.result_schema = result_schema(self)
+
+    # -- time ------------------------------------------------------------------------------------
+
+    def set_reach(self) -> None:
+        """The times whose windows, and the ends of which plus lateness, can be expressed."""
+        self.lowest, high = self.reach()
+        self.highest = high - self.lateness
+        span = self.measure.highest - self.measure.lowest
+        if not self.lowest < self.highest or self.lateness > span // 2:
+            raise QueryError(
+                f"the ends of windows plus a lateness of {self.settings.lateness} "
+                f"overflow {self.measure.describe()}"
+            )
+
+    def reach(self) -> tuple[Tick, Tick]:
+        """The first and the last time whose windows can be expressed."""
+        return self.windows.reach
+
+    @property
+    def longest(self) -> Tick:
+        """How far the end of a window can lie behind an event of it, as far as that is known."""
+        return self.windows.longest
+
+    def clamp(self, tick: Tick) -> Tick:
+        """A tick that is before, at or after the same windows, and near enough for safe arithmetic."""
+        return min(max(tick, self.lowest - 1), self.highest + self.longest)
+
+    def horizon(self, watermark: Tick) -> Tick:
+        """Windows that end at or before this are final."""
+        return self.clamp(watermark - self.lateness)
+
+    def emission_point(self, watermark: Tick) -> Tick:
+        """Windows that end at or before this have been given out."""
+        return self.horizon(watermark) if self.settings.mode == "append" else self.clamp(watermark)
+
+    # -- events into partials --------------------------------------------------------------------
+
+    def bad_values(self, batch: pa.RecordBatch) -> list[tuple[str, np.ndarray, str]]:
+        """Rows that cannot be taken in because of a value: the column, a mask, the reason."""
+        found = []
+        for name, coder in self.binding.coders.items():
+            wrong = coder.oversized(batch.column(name))
+            if wrong is not None:
+                found.append((name, wrong, "does not fit in 64 bits"))
+        return found
+
+    def stores(self) -> list[Store]:
+        """Everything that lies in the arena."""
+        return list(self.binding.in_order)
+
+    def encode(self, batch: pa.RecordBatch) -> Encoded:
+        """Codes of each column that is read, and the rows that are not null (None: all)."""
+        codes: dict[str, np.ndarray] = {}
+        present: dict[str, np.ndarray | None] = {}
+        for name, coder in self.binding.coders.items():
+            codes[name], present[name], moved = coder.encode(batch.column(name))
+            if moved is not None:
+                self._recode(name, moved)
+        for name in self.binding.uncoded:
+            array = settled(batch.column(name))
+            valid = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
+            present[name] = None if valid is None else np.flatnonzero(valid)
+        return codes, present
+
+    def _recode(self, column: str, moved: np.ndarray) -> None:
+        for (_, columns), store in self.binding.stores.items():
+            for position, name in enumerate(columns):
+                if name == column:
+                    store.recode(position, moved)
+
+    def fold(
+        self,
+        encoded: Encoded,
+        times: np.ndarray,
+        arrival: np.ndarray,
+        origin: np.ndarray | None,
+        segments: Runs | Cells,
+    ) -> None:
+        """Fold events into the cells of their segments; all of them, or none if a user's function fails.
+
+        `origin` are the rows of the events in the batch that the user gave, if they are known.
+        """
+        undo: Undo = []
+        for partial, columns, store in self.binding.folded:
+            if isinstance(store, Log):
+                continue
+            rows, inputs = _inputs(encoded, columns)
+            part = segments if rows is None else segments.only(rows)
+            stamps: tuple[np.ndarray, ...] = ()
+            if isinstance(store, Numbers) and store.timed:
+                stamps = (times, arrival) if rows is None else (times[rows], arrival[rows])
+            if not is_own(partial):
+                store.fold(part, inputs, stamps)
+                continue
+            assert isinstance(store, Numbers)
+            undo.append((store, [f.copy() for f in store.fields], store.n.copy()))
+            try:
+                store.fold(part, inputs, stamps)
+            except Exception as problem:  # a user's function may raise anything
+                roll_back(undo)
+                if isinstance(problem, UserFunctionError):
+                    raise
+                named = None if origin is None else origin if rows is None else origin[rows]
+                raise blame(partial, inputs, named, problem) from problem
+
+    def keep(
+        self,
+        encoded: Encoded,
+        times: np.ndarray,
+        arrival: np.ndarray,
+        numbers: np.ndarray | None,
+        inside: np.ndarray | None,
+    ) -> None:
+        """Keep the events themselves where an aggregate needs them; `inside` are rows in some window."""
+        for _, columns, store in self.binding.folded:
+            if not isinstance(store, Log):
+                continue
+            rows, inputs = _inputs(encoded, columns)
+            which = np.arange(len(times)) if rows is None else rows
+            if inside is not None:
+                here = np.isin(which, inside, assume_unique=True)
+                which, inputs = which[here], [x[here] for x in inputs]
+            owners = np.zeros(len(which), np.int64) if numbers is None else numbers[which]
+            store.take(owners, times[which], arrival[which], inputs)
+
+    def absorb(self, into: np.ndarray, taken: np.ndarray, keys: int) -> Exception | None:
+        """Join slots `taken` onto slots `into`; the error of a user's `combine`, with nothing done."""
+        own = [s for partial, _, s in self.binding.folded if is_own(partial) and isinstance(s, Numbers)]
+        undo: Undo = [(s, [f.copy() for f in s.fields], s.n.copy()) for s in own]
+        try:
+            for store in own:
+                store.absorb(into, taken, keys)
+        except Exception as problem:  # a user's function may raise anything
+            roll_back(undo)
+            return problem
+        for other in self.stores():
+            if other not in own:
+                other.absorb(into, taken, keys)
+        return None
+
+    def collect_strings(self) -> None:
+        """Forget strings that no partial holds any more, once most are such."""
+        for name, coder in self.binding.coders.items():
+            if not coder.text or len(coder.dictionary) <= max(FEW, 2 * coder.kept):
+                continue
+            used = [
+                store.codes(position)
+                for (_, columns), store in self.binding.stores.items()
+                for position, column in enumerate(columns)
+                if column == name
+            ]
+            alive = np.unique(np.concatenate(used))
+            coder.kept = len(alive)
+            if 2 * len(alive) <= len(coder.dictionary):
+                self._recode(name, coder.prune(alive))
+
+    # -- queries that change while they run ------------------------------------------------------
+
+    def with_windows(self, windows: Mapping[str, Window]) -> None:
+        """Answer these windows from now on; nothing changes if they cannot be placed."""
+        old = self.query, self.windows
+        self.query = replace(self.query, windows=MappingProxyType(dict(windows)))
+        try:
+            self.windows = WindowSet.of(self.query.windows, self.measure)
+            self.set_reach()
+        except QueryError:
+            self.query, self.windows = old
+            self.set_reach()
+            raise
+
+    def add_aggregate(self, name: str, aggregate: Aggregate) -> Tick | None:
+        """Compute one more aggregate; the first start of a window for which it is complete."""
+        earlier = {a.key: n for n, a in self.binding.answers.items()}
+        fresh = self.binding.add(name, aggregate)
+        together = {**self.query.aggregates, name: aggregate}
+        self.query = replace(self.query, aggregates=MappingProxyType(together))
+        self.result_schema = result_schema(self)
+        key = self.binding.answers[name].key
+        if not fresh:
+            start = self.complete_from.get("aggregate " + earlier[key]) if key in earlier else None
+        else:
+            start = self.make_store(self.binding.stores[key])
+        if start is not None:
+            self.complete_from["aggregate " + name] = start
+        return start
+
+    def make_store(self, store: Store) -> Tick | None:
+        """Give a new store its place; from which start on windows are complete in it."""
+        raise NotImplementedError
+
+    def remove_aggregate(self, name: str) -> None:
+        """Stop computing an aggregate."""
+        rest = {n: a for n, a in self.query.aggregates.items() if n != name}
+        self.query = replace(self.query, aggregates=MappingProxyType(rest))
+        self.binding.remove(name)
+        self.result_schema = result_schema(self)
+        self.complete_from.pop("aggregate " + name, None)
+
+
+def roll_back(undo: Undo) -> None:
+    """Give stores back what they had."""
+    for store, fields, n in undo:
+        store.fields, store.n = fields, n
+
+
+def _inputs(encoded: Encoded, columns: tuple[str, ...]) -> tuple[np.ndarray | None, list[np.ndarray]]:
+    """The rows without a null in these columns (None: all), and their codes."""
+    codes, present = encoded
+    rows = common_rows([present[c] for c in columns if present[c] is not None])
+    return rows, [codes[c] if rows is None else codes[c][rows] for c in columns if c in codes]
+
+
+def common_rows(masks: list[Any]) -> np.ndarray | None:
+    """Rows that are in all of the given (sorted) lists; None if there are no lists."""
+    if not masks:
+        return None
+    rows = masks[0]
+    for other in masks[1:]:
+        rows = np.intersect1d(rows, other, assume_unique=True)
+    return rows

@@ -1,0 +1,105 @@
+"""Rows that cannot be taken in: bad ones, and how they are told from good ones.
+
+A row is bad if it has no time, if its windows could not be expressed, if it lies too far ahead, if it
+breaks the promised order, or if a value that the query reads makes no sense there. The first bad row
+of a batch is an error that names column, row and value; or all bad rows are diverted, with a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.engine.columns import shown
+from windrow.engine.engine import Engine
+from windrow.engine.settings import Settings
+from windrow.errors import DataError
+from windrow.measure import Tick
+
+NO_TIME = "an event needs a time, and this one has none"
+NO_EDGES = "the edges of its windows would overflow the column's type, or leave the calendar"
+NO_ORDER = "comes after a later event, and the query promises ordered=True"
+
+
+@dataclass
+class Bounds:
+    """What a time may be: from `lowest` to `highest`, at most `ahead`, not before `floor` if ordered."""
+
+    lowest: Tick
+    highest: Tick
+    ahead: Tick | None
+    floor: Tick | None
+
+    @classmethod
+    def of(
+        cls, engines: Sequence[Engine], settings: Settings, watermark: Tick | None, floor: Tick | None
+    ) -> Bounds:
+        ahead = None
+        if settings.max_ahead is not None and watermark is not None:
+            ahead = watermark + engines[0].measure.ticks(settings.max_ahead, what="max_ahead")
+        lowest, highest = max(e.lowest for e in engines), min(e.highest for e in engines)
+        return cls(lowest, highest, ahead, floor)
+
+    def hold(self, low: Tick, high: Tick, ordered: bool) -> bool:
+        """Whether no time can be wrong: the common case, told from the extremes."""
+        if self.floor is not None and (not ordered or low < self.floor):
+            return False
+        if self.ahead is not None and high > self.ahead:
+            return False
+        return bool(low >= self.lowest and high <= self.highest)
+
+
+class Intake:
+    """Finds the bad rows of batches of one query."""
+
+    def __init__(self, time: str, settings: Settings, *, ordered: bool) -> None:
+        self._time = time
+        self._settings = settings
+        self._ordered = ordered
+
+    def without_bad(
+        self,
+        engines: Sequence[Engine],
+        bounds: Bounds,
+        batch: pa.RecordBatch,
+        times: np.ndarray,
+        scan: tuple[Tick, Tick, bool],
+        missing: np.ndarray | None,
+    ) -> tuple[np.ndarray, pa.Table] | None:
+        """A mask of the good rows and a table of the bad ones; None if all are good."""
+        culprits = [found for engine in engines for found in engine.bad_values(batch)]
+        if missing is None and not culprits and bounds.hold(*scan):
+            return None
+        reasons = [(self._time, NO_TIME), (self._time, NO_EDGES), (self._time, NO_ORDER)]
+        reasons.append((self._time, f"is more than {self._settings.max_ahead} ahead of the watermark"))
+        bad = np.full(len(times), -1)
+        bad[(times < bounds.lowest) | (times > bounds.highest)] = 1
+        if missing is not None:
+            bad[missing] = 0
+        if bounds.ahead is not None:
+            bad[(bad < 0) & (times > bounds.ahead)] = 3
+        for column, wrong, reason in culprits:
+            bad[wrong & (bad < 0)] = len(reasons)
+            reasons.append((column, reason))
+        if self._ordered:
+            floor = bounds.lowest if bounds.floor is None else bounds.floor
+            highest = np.maximum.accumulate(np.where(bad >= 0, floor, np.maximum(times, floor)))
+            bad[(bad < 0) & (times < highest)] = 2
+        rows = np.flatnonzero(bad >= 0)
+        return self._refuse(batch, bad, rows, reasons) if len(rows) else None
+
+    def _refuse(
+        self, batch: pa.RecordBatch, bad: np.ndarray, rows: np.ndarray, reasons: list[tuple[str, str]]
+    ) -> tuple[np.ndarray, pa.Table]:
+        if self._settings.on_bad == "raise":
+            row = int(rows[0])
+            column, problem = reasons[int(bad[row])]
+            raise DataError(column, row, shown(batch.column(column)[row]), problem)
+        said: list[Any] = [f"column {column!r}: {problem}" for column, problem in reasons]
+        table = pa.Table.from_batches([batch.take(pa.array(rows))])
+        why = pa.array(said, pa.string()).take(pa.array(bad[rows]))
+        return bad < 0, table.append_column("bad_reason", why)

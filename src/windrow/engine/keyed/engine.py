@@ -1,0 +1,585 @@
+"""The engine for sessions, landmarks, snapshots, counts and windows that the data places.
+
+    take(events)         sort by key and time -> cut -> fold into slices of their own -> join to neighbours
+    advance(watermark)   windows due -> ranges of slices -> merge, lower; then let go of what is final
+
+Where a window depends on the order of events (`Order`), events wait in `Pending` until the horizon has
+passed them, so that slices are only ever made of events whose order is known. In update mode windows
+are also given out before they are final: each advance then looks ahead from the horizon to the
+watermark, on copies, and forgets what it saw.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.engine.columns import takeable
+from windrow.engine.completeness import next_after
+from windrow.engine.cutting import Cells, Runs
+from windrow.engine.emission import Emission
+from windrow.engine.engine import IDLE_BYTES, Engine
+from windrow.engine.keyed import ledger
+from windrow.engine.keyed.cutting import by_key_and_time, spread
+from windrow.engine.keyed.order import Order, places
+from windrow.engine.keyed.pending import Chunk, Pending, Released
+from windrow.engine.keyed.slices import KeyedSlices, Slots
+from windrow.engine.keyed.time_windows import TimeWindows
+from windrow.engine.keyed.timed import together
+from windrow.engine.partials import Log, Multisets, Store
+from windrow.engine.partials.user import named
+from windrow.engine.sequence import bad_rows, check_types, discretizers_for
+from windrow.engine.settings import Settings
+from windrow.engine.windows import Due
+from windrow.errors import LimitError, QueryError
+from windrow.measure import Tick
+from windrow.planner.layout import needs_order
+from windrow.planner.window_set import FEW
+from windrow.query import Query
+from windrow.windows.landmark import Landmark
+from windrow.windows.latest import Latest
+from windrow.windows.session import Session
+from windrow.windows.slide_by_rows import SlideByRows
+
+
+class Keyed(Engine):
+    """See the module."""
+
+    def __init__(self, query: Query, settings: Settings, schema: pa.Schema) -> None:
+        super().__init__(query, settings, schema)
+        for name, window in query.windows.items():
+            if not needs_order(window):
+                check_types(name, window, schema, self.measure)
+        self.timed = TimeWindows(query.windows, self.windows, self.clamp(self.highest))
+        dtype = self.measure.dtype
+        ordered = any(map(needs_order, query.windows.values()))
+        self.slices = KeyedSlices.empty(dtype, self.timed.dynamic, ranked=ordered)
+        self.slots = Slots()
+        self.given_out = ledger.Rows.empty(dtype)
+        self.waiting = Pending()
+        discretizers = discretizers_for(query.windows, self.measure, schema, query.time)
+        self.order = Order(dtype, discretizers) if discretizers else None
+        self.frontier: Tick = self.lowest - 1
+        self.threshold: Tick = self.lowest
+        self.dirty = np.zeros(0, bool)
+        self.born: Tick | None = None
+        self._unjoined = FEW
+
+    def reach(self) -> tuple[Tick, Tick]:
+        low, high = self.windows.reach
+        before: Tick = 0
+        behind: Tick = 1
+        for window in self.query.windows.values():
+            if isinstance(window, Session) and window.gap is not None:
+                behind = max(behind, self.measure.ticks(window.gap, what="gap"))
+            elif isinstance(window, (Landmark, Latest)):
+                behind = max(behind, self.measure.ticks(window.every, what="every"))
+            elif isinstance(window, SlideByRows):
+                before = max(before, self.measure.ticks(window.length, what="length"))
+        margin = 1 if self.measure.floating else 2
+        return max(low, self.measure.lowest + margin * before + 2), min(
+            high, self.measure.highest - margin * behind - 2
+        )
+
+    def clamp(self, tick: Tick) -> Tick:
+        return min(max(tick, self.lowest - 1), self.measure.highest)
+
+    # -- events in -------------------------------------------------------------------------------
+
+    def bad_values(self, batch: pa.RecordBatch) -> list[tuple[str, np.ndarray, str]]:
+        found = super().bad_values(batch)
+        for window in self.query.windows.values():
+            if window.columns:
+                found += bad_rows(window, batch, self.measure)
+        return found
+
+    def too_late(
+        self, batch: pa.RecordBatch, times: np.ndarray, low: Tick
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Masks of the events that are too late for all windows, and of those among them that have one.
+
+        Where order matters, an event must not lie before the frontier.
+        """
+        horizon = self.clamp(self.lowest - 1) if self.watermark is None else self.horizon(self.watermark)
+        if low >= horizon and self.born is None:
+            return None
+        if self.order is not None:
+            before = times < max(horizon, self.frontier)
+            if self.born is not None:
+                before |= times <= self.born
+            return before, before
+        return self.timed.too_late(batch, times, horizon, self.threshold)
+
+    def partly_late(self, times: np.ndarray, low: Tick) -> int:
+        """How many events have missed some of their windows, but not all."""
+        if self.watermark is None or low >= self.horizon(self.watermark):
+            return 0
+        horizon = self.horizon(self.watermark)
+        return self.timed.partly_late(times[times < horizon], horizon)
+
+    def take(
+        self,
+        batch: pa.RecordBatch,
+        times: np.ndarray,
+        arrival: int,
+        rows: np.ndarray | None,
+        scan: tuple[Tick, Tick, bool],
+    ) -> None:
+        """Take in good events; `rows` are their places in the batch given."""
+        known = self.keys.count
+        try:
+            numbers = self.keys.numbers(batch)
+            if self.order is None:
+                self._take_at_once(batch, times, arrival, rows, numbers, scan)
+            else:
+                self._let_wait(batch, times, arrival, numbers, scan)
+        except BaseException:
+            if self.keys.count > known:
+                self.keys = self.keys.kept(np.arange(known))
+            raise
+        self._note_late(times, numbers, scan[0])
+        high = scan[1]
+        self.highest_time = high if self.highest_time is None else max(self.highest_time, high)
+
+    def _note_late(self, times: np.ndarray, numbers: np.ndarray | None, low: Tick) -> None:
+        """Which keys have events that may revise what was given out (update mode)."""
+        if self.settings.mode != "update" or self.watermark is None or low > self.watermark:
+            return
+        if len(self.dirty) < self.keys.count:
+            self.dirty = np.append(self.dirty, np.zeros(self.keys.count - len(self.dirty), bool))
+        late = times <= self.watermark
+        self.dirty[0 if numbers is None else numbers[late]] = True
+
+    def _let_wait(
+        self,
+        batch: pa.RecordBatch,
+        times: np.ndarray,
+        arrival: int,
+        numbers: np.ndarray | None,
+        scan: tuple[Tick, Tick, bool],
+    ) -> None:
+        assert self.order is not None
+        limit = self.settings.max_slices
+        if len(self.waiting) + len(times) > limit:
+            raise LimitError(
+                f"{len(self.waiting) + len(times):,} events wait for the watermark, more than the limit of "
+                f"max_slices={limit:,}; nothing of this batch was taken"
+            )
+        needed = takeable(batch, self.binding.value_columns)
+        chunk = Chunk(needed, times, arrival, numbers, scan[2])
+        if self.binding.has_log:
+            self.keep(self.encode(needed), times, chunk.arrivals(), numbers, None)
+        self.waiting.add(chunk)
+        self.order.grow(self.keys.count)
+
+    def _take_at_once(
+        self,
+        batch: pa.RecordBatch,
+        times: np.ndarray,
+        arrival: int,
+        rows: np.ndarray | None,
+        numbers: np.ndarray | None,
+        scan: tuple[Tick, Tick, bool],
+    ) -> None:
+        stamps = arrival + np.arange(len(times)) if self.binding.needs_arrival else times[:0]
+        segments: Runs | Cells
+        if numbers is None and self.timed.takes_cells:
+            new, segments, sizes = self._cut_by_cells(times, scan)
+        else:
+            new, segments, sizes = self._cut_sorted(batch, times, numbers, scan)
+        try:
+            encoded = self.encode(batch)
+            self.fold(encoded, times, stamps, rows, segments)
+            self.presence.n[new.slot] = sizes
+            self._insert(new)
+        except BaseException:
+            self.slots.give_back(new.slot)
+            raise
+        self.keep(encoded, times, stamps, numbers, None)
+
+    def _cut_by_cells(
+        self, times: np.ndarray, scan: tuple[Tick, Tick, bool]
+    ) -> tuple[KeyedSlices, Runs | Cells, np.ndarray]:
+        """Slices of one key, cut at fixed edges and into cells that no gap fits in; nothing is sorted."""
+        found = self.timed.cut_into_cells(times, scan)
+        first, last = found.extents(times, *scan[:2])
+        reach = np.empty((0, len(first)), times.dtype)
+        new = self._new_slices(np.zeros(len(first), np.int64), first, last, self.timed.edges_of(first), reach)
+        return new, found.place(new.slot, None, len(times)), found.sizes
+
+    def _cut_sorted(
+        self,
+        batch: pa.RecordBatch,
+        times: np.ndarray,
+        numbers: np.ndarray | None,
+        scan: tuple[Tick, Tick, bool],
+    ) -> tuple[KeyedSlices, Cells, np.ndarray]:
+        """Slices of many keys, from events sorted by key and time."""
+        order, keys, bounds = by_key_and_time(times, numbers, self.keys.count, ordered=scan[2])
+        reach = self.timed.reach_of(batch, times)
+        if order is None:
+            order = np.arange(len(times))
+        times, reach = times[order], reach[:, order]
+        new, low, high = self._cut(times, keys, bounds, reach, np.empty(0, np.int64), *scan[:2])
+        cell = np.empty(len(times), np.int64)
+        spread(low, high, new.slot, order, cell)
+        return new, Cells(cell), high - low
+
+    def _cut(
+        self,
+        times: np.ndarray,
+        keys: np.ndarray,
+        bounds: np.ndarray,
+        reach: np.ndarray,
+        marks: np.ndarray,
+        low_time: Tick,
+        high_time: Tick,
+    ) -> tuple[KeyedSlices, np.ndarray, np.ndarray]:
+        """Slices of sorted events, and the events of each."""
+        pieces = self.timed.cut(times, bounds, reach, marks, low_time, high_time)
+        first, last = times[pieces.low], times[pieces.high - 1]
+        furthest = np.maximum.reduceat(reach, pieces.low, axis=1) if len(reach) else reach[:, : len(first)]
+        new = self._new_slices(keys[pieces.segment], first, last, pieces.edge, furthest)
+        return new, pieces.low, pieces.high
+
+    def _new_slices(
+        self, key: np.ndarray, first: np.ndarray, last: np.ndarray, edge: np.ndarray, reach: np.ndarray
+    ) -> KeyedSlices:
+        """Slices with empty partials; each has a slot of its own."""
+        slot, ranked = self._places(len(key)), np.zeros((len(self.slices.ranked), len(key)), np.int64)
+        return KeyedSlices(key, first, last, edge, np.zeros(len(key), np.int64), slot, reach, ranked)
+
+    def _places(self, need: int) -> np.ndarray:
+        """Free slots, emptied."""
+        live = len(self.slices)
+        if live + need > self.settings.max_slices:
+            raise LimitError(
+                f"{live + need:,} live slices are more than the limit of "
+                f"max_slices={self.settings.max_slices:,}; nothing of this batch was taken"
+            )
+        capacity = self.slots.room(need, live)
+        if capacity != self.slots.capacity:
+            self.resize(capacity)
+        slots = self.slots.take(need)
+        for store in self.stores():
+            store.reset(slots)
+        return slots
+
+    def resize(self, capacity: int) -> None:
+        """Move all stores to an arena of `capacity` slots."""
+        for store in self.stores():
+            store.repack(self.slices.slot, capacity, 1, slice(0, 1))
+        self.slices = replace(self.slices, slot=np.arange(len(self.slices)))
+        self.slots.grown(capacity, len(self.slices))
+
+    def _insert(self, new: KeyedSlices) -> None:
+        """Put new slices among the others, joined where nothing separates them."""
+        together, into, taken = self.slices.insert(new, self.timed.gap, self.timed.pointwise)
+        self._join(together, into, taken)
+
+    def _join(self, slices: KeyedSlices, into: np.ndarray, taken: np.ndarray) -> None:
+        if len(taken):
+            problem = self.absorb(into, taken, 1)
+            if problem is not None:
+                spec = next(p for p, _, _ in self.binding.folded if getattr(p, "own", False))
+                raise named(spec, "combine", problem) from problem
+            self.slots.give_back(taken)
+        self.slices = slices
+
+    # -- events whose order is known -------------------------------------------------------------
+
+    def _release(self, frontier: Tick, *, finished: bool) -> None:
+        """Take in all events up to the frontier, in order, for good."""
+        assert self.order is not None
+        while True:
+            part, remaining = self.waiting.upto(frontier, self.keys.count)
+            if part is None:
+                break
+            before = self.order
+            self.order = before.copy()
+            try:
+                new = self._digest(part, frontier)
+                try:
+                    self._insert(new)
+                except BaseException:
+                    self.slots.give_back(new.slot)
+                    raise
+            except BaseException:
+                self.order = before
+                raise
+            self.waiting.chunks = remaining
+            self.frontier = max(self.frontier, part.chunk.extent[1])
+        self.order.pass_time(frontier, finished=finished)
+        self.frontier = frontier
+
+    def _digest(self, part: Released, frontier: Tick) -> KeyedSlices:
+        """Slices of released events, folded."""
+        assert self.order is not None
+        chunk = part.chunk
+        before = self.order.seen[part.keys]
+        marks = self.order.digest(part, self.slices, frontier)
+        reach = self.timed.reach_of(chunk.batch, chunk.time)
+        new, low, high = self._cut(chunk.time, part.keys, part.bounds, reach, marks, *chunk.extent)
+        segment = np.searchsorted(part.bounds, low, side="right") - 1
+        new.ranked[0] = before[segment] + low - part.bounds[segment]
+        new.ranked[1] = np.isin(low, marks, assume_unique=True, kind="sort")
+        new.ranked[2], new.ranked[3] = chunk.arrivals(low), chunk.arrivals(high - 1)
+        segments = Runs(low, high, new.slot)
+        try:
+            stamps = chunk.arrivals() if self.binding.needs_arrival else chunk.time[:0]
+            self.fold(self.encode(chunk.batch), chunk.time, stamps, None, segments)
+        except BaseException:
+            self.slots.give_back(new.slot)
+            raise
+        self.presence.n[new.slot] = high - low
+        return new
+
+    # -- watermarks and results ------------------------------------------------------------------
+
+    @property
+    def spread(self) -> int:
+        """For how many keys each window is answered."""
+        return 1
+
+    def advance(self, watermark: Tick) -> list[pa.RecordBatch]:
+        """The rows of the windows that this watermark completes."""
+        bottom = self.clamp(self.lowest - 1)
+        old = bottom if self.watermark is None else self.emission_point(self.watermark)
+        point, finished = self.emission_point(watermark), watermark >= self.measure.highest
+        horizon = self.measure.highest if finished else self.horizon(watermark)
+        if finished:
+            point = self.measure.highest
+        if self.order is not None:
+            self._release(horizon, finished=finished)
+        if self.settings.mode == "append":
+            emission = Emission(self, self.slices.slot)
+            for due in self._due(old, point):
+                emission.change(due, "insert", np.zeros(len(due), np.int64))
+        else:
+            emission = self._revise(old, point, finished=finished)
+        self.watermark = watermark
+        self._let_go(horizon)
+        return emission.batches
+
+    def _due(self, after: Tick, until: Tick, *, fresh: bool = False) -> list[Due]:
+        """Windows that end in (after, until] and hold an event.
+
+        `fresh` leaves out windows that order places and that end earlier, but were not known then.
+        """
+        if not len(self.slices):
+            return []
+        near = Engine.clamp(self, after), Engine.clamp(self, until)
+        parts = self.timed.due(self.slices, after, until, near)
+        if self.order is not None:
+            finished, since = until >= self.measure.highest, after if fresh else None
+            parts.append(self.order.due(self.slices, since, until, finished=finished))
+        for name, floor in self.complete_from.items():
+            if name.startswith("window "):
+                spec = self.windows.names.index(name.removeprefix("window "))
+                parts = [due.where((due.spec != spec) | (due.start >= floor)) for due in parts]
+        return [due for due in parts if len(due)]
+
+    def _revise(self, old: Tick, point: Tick, *, finished: bool) -> Emission:
+        """The changes since the last advance: windows revised, replaced, and given out for the first time."""
+        order = self.order
+        try:
+            if order is not None and not finished:
+                self._look_ahead(point)
+            emission = Emission(self, self.slices.slot)
+            given = self.given_out
+            if self.dirty.any():
+                assert self.watermark is not None
+                now = together(self._due(self.horizon(self.watermark), old), self.measure.dtype)
+                now = now.where(self._is_dirty(now.key))
+                changed = self._is_dirty(given.key)
+                kept = self._changed(emission, given.where(changed), now)
+                given = kept.with_more(given.where(~changed))
+            due = together(self._due(old, point, fresh=True), self.measure.dtype)
+            fresh = self._on_record(due)
+            emission.change(due, "insert", fresh.revision)
+        finally:
+            self._look_back(order)
+        self.given_out = given.with_more(fresh)
+        self.dirty[:] = False
+        return emission
+
+    def _look_ahead(self, point: Tick) -> None:
+        """Go on to `point` as if no late event came any more; `_look_back` takes it back."""
+        assert self.order is not None
+        self.order = self.order.copy()
+        waiting = Pending(self.waiting.chunks)
+        while True:
+            part, waiting.chunks = waiting.upto(point, self.keys.count)
+            if part is None:
+                break
+            new = self._digest(part, point)
+            self.slices = self.slices.with_new(new)
+        self.order.pass_time(point, finished=False)
+
+    def _look_back(self, order: Order | None) -> None:
+        """Forget the slices that were made by looking ahead."""
+        if order is None or self.order is order:
+            return
+        known = self.slices.rank < order.seen[self.slices.key]
+        self.slots.give_back(self.slices.slot[~known])
+        self.slices, self.order = self.slices.where(known), order
+
+    def _is_dirty(self, key: Any) -> np.ndarray:
+        if len(self.dirty) < self.keys.count:
+            self.dirty = np.append(self.dirty, np.zeros(self.keys.count - len(self.dirty), bool))
+        return self.dirty[key]
+
+    def _changed(self, emission: Emission, given: ledger.Rows, now: Due) -> ledger.Rows:
+        """Emit what turns the rows given out into those of now; what is on record then."""
+        found = ledger.changes(given, self._on_record(now))
+        gone = given.where(found.deleted)
+        none = np.zeros(len(gone), np.int64)
+        vanished = Due(gone.spec, gone.start, gone.end, none, none, gone.key)
+        emission.change(vanished, "delete", found.given[found.deleted])
+        for which, op in ((found.updated, "update"), (found.inserted, "insert")):
+            emission.change(now.where(which), op, found.now[which])
+        return found.kept
+
+    def _on_record(self, due: Due) -> ledger.Rows:
+        """What the ledger keeps of windows."""
+        slices = self.slices
+        zero = np.zeros(len(due), np.int64)
+        count = opening = closing = zero
+        if len(due):
+            count = self.presence.merge(due, slices.slot, 1)[1].copy()
+        if self.order is not None and len(due):
+            opening, closing = slices.opening[due.first], slices.closing[due.last - 1]
+        assert due.key is not None
+        return ledger.Rows(due.key, due.spec, due.start, due.end, count, opening, closing, zero)
+
+    # -- letting go ------------------------------------------------------------------------------
+
+    def _let_go(self, horizon: Tick) -> None:
+        """Drop what no window needs any more: slices, events, keys, strings, memory."""
+        near = Engine.clamp(self, horizon)
+        self.threshold = max(self.threshold, self.timed.first_needed(near))
+        if self.order is not None:
+            waiting = self.order.waiting
+            self.order.waiting = waiting.where(waiting.finish > horizon)
+        final = ledger.reached(self.given_out.end, self.timed.inclusive[self.given_out.spec], horizon)
+        self.given_out = self.given_out.where(~final)
+        alive = self.timed.alive(self.slices, horizon, self.threshold)
+        if self.order is not None and len(self.slices):
+            alive |= self.slices.rank >= self.order.needed()[self.slices.key]
+        if not alive.all():
+            gone = self.slices.slot[~alive]
+            self.slices = self.slices.where(alive)
+            self.slots.give_back(gone)
+            for store in self.binding.stores.values():
+                if isinstance(store, Multisets):
+                    store.reset(gone)
+            self._forget_events()
+            self._collect_keys()
+            self.collect_strings()
+        self._coalesce(horizon)
+        idle = not len(self.slices) and sum(s.nbytes for s in self.stores()) > IDLE_BYTES
+        if idle or self.slots.capacity > 4 * len(self.slices) + 64:
+            self.resize(2 * len(self.slices) + 8)
+
+    def _forget_events(self) -> None:
+        """Events of logs that lie before the first live slice of their key, and are not waiting."""
+        logs = [store for store in self.binding.stores.values() if isinstance(store, Log)]
+        if not logs:
+            return
+        first = np.full(self.keys.count, max(self.threshold, self.frontier), self.measure.dtype)
+        if self.order is None:
+            first[:] = self.highest_time if self.highest_time is not None else self.lowest
+            first = np.minimum(first, self.threshold)
+        np.minimum.at(first, self.slices.key, self.slices.first)
+        for log in logs:
+            log.evict_before(first)
+
+    def _coalesce(self, horizon: Tick) -> None:
+        """Join slices between which no window that is not final begins or ends."""
+        slices = self.slices
+        if len(slices) <= self._unjoined:
+            return
+        near = Engine.clamp(self, horizon)
+        apart = self.timed.apart(slices, horizon, near, self.threshold)
+        apart[:1] = True
+        apart[1:] |= (np.diff(slices.key) != 0) | (slices.closed[1:] != slices.closed[:-1])
+        if self.order is not None:
+            key, rank = self.order.boundaries()
+            at = places(slices, key, rank)
+            apart[at[(at >= 0) & (at < len(slices))]] = True
+            tail = self.order.tail()
+            if tail is not None:
+                apart |= slices.rank >= tail[slices.key]
+        joined, into, taken = slices.joined(apart)
+        # If the user's combine fails here, it will be named when a window needs it.
+        if len(taken) and self.absorb(into, taken, 1) is None:
+            self.slots.give_back(taken)
+            self.slices = joined
+        self._unjoined = 2 * len(self.slices) + FEW
+
+    def _collect_keys(self) -> None:
+        """Forget keys without a live slice, once most are such; not where a key's count goes on."""
+        count = self.keys.count
+        if not self.query.key or count <= FEW or self.order is not None:
+            return
+        if len(self.slices) and count <= 2 * self.keys_after_collection:
+            return
+        live = np.union1d(self.slices.key, self.given_out.key)
+        self.keys_after_collection = max(len(live), FEW)
+        if 2 * len(live) <= count:
+            self.keys = self.keys.kept(live)
+            self.slices = replace(self.slices, key=np.searchsorted(live, self.slices.key))
+            self.given_out = replace(self.given_out, key=np.searchsorted(live, self.given_out.key))
+            self.dirty = np.zeros(len(live), bool)
+            for store in self.binding.stores.values():
+                if isinstance(store, Log):
+                    store.renumber(live)
+
+    @property
+    def pending(self) -> int:
+        """How many events wait for their order to be known."""
+        return len(self.waiting)
+
+    @property
+    def cells(self) -> int:
+        """How many slices are alive."""
+        return len(self.slices)
+
+    @property
+    def nbytes(self) -> int:
+        order = 0 if self.order is None else self.order.nbytes
+        kept = self.slices.nbytes + self.given_out.nbytes + self.waiting.nbytes + order
+        return sum(s.nbytes for s in self.stores()) + self.keys.nbytes + kept
+
+    # -- queries that change while they run ------------------------------------------------------
+
+    def begin_after(self, newest: Tick) -> Tick:
+        """Begin in a running stream whose newest event is at `newest`: the first complete start."""
+        if any(mark.since <= newest for mark in self.timed.landmarks):
+            raise QueryError("a landmark window cannot be added once events since its landmark have passed")
+        if self.order is not None:
+            self.born = newest
+        if self.timed.dynamic:
+            raise QueryError("a session whose gap comes from a column cannot be added to a running operator")
+        longest = self.timed.sessions.ticks.max(initial=0).item()
+        return next_after(newest + longest)
+
+    def remove_window(self, name: str) -> None:
+        """Stop answering a window."""
+        spec = self.windows.names.index(name)
+        self.slices = self.timed.sessions.without(spec, self.slices)
+        self.with_windows({n: w for n, w in self.query.windows.items() if n != name})
+        self.timed = TimeWindows(self.query.windows, self.windows, self.clamp(self.highest))
+        self.complete_from.pop("window " + name, None)
+        keep = self.given_out.spec != spec
+        self.given_out = self.given_out.where(keep)
+        self.given_out.spec -= self.given_out.spec > spec
+        if self.order is not None:
+            self.order.remove(spec)
+
+    def make_store(self, store: Store) -> Tick | None:
+        store.repack(self.slices.slot[:0], self.slots.capacity, 1, slice(0, 0))
+        return None if self.highest_time is None else next_after(self.highest_time)

@@ -1,0 +1,142 @@
+"""What every discretizer does: from the events of a key, in order, to windows over ranks.
+
+    release(run)   events, in order        -> windows whose end became known
+    expire(..)     time has passed         -> windows whose end became known without an event
+    close(..)      the stream has ended    -> windows that are still open
+
+The word is Cutty's (section 5.1). One object serves one window of the query and all keys; what it
+knows is held in columns by key number. A call that fails leaves it as it was.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any, Self
+
+import numpy as np
+
+from windrow.engine.sequence.run import Run, Windows
+from windrow.engine.sequence.state import KeyState
+from windrow.measure import Tick
+
+
+class Discretizer(ABC):
+    """See the module. `dtype` is the dtype of ticks."""
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self.dtype = dtype
+
+    @abstractmethod
+    def release(self, run: Run) -> Windows:
+        """Take in a run: all windows whose end is known through it.
+
+        Their `finish` may lie beyond the frontier.
+        """
+
+    def expire(self, frontier: Tick, seen: np.ndarray) -> Windows:
+        """Windows whose end is known because everything before `frontier` is released.
+
+        To be called after `release` with the same frontier.
+        """
+        return Windows.none(self.dtype)
+
+    def close(self, seen: np.ndarray, last_time: np.ndarray) -> Windows:
+        """The windows that are open when the stream ends; nothing is open afterwards.
+
+        `last_time` is the time of each key's last event.
+        """
+        return Windows.none(self.dtype)
+
+    def anchors(self) -> tuple[np.ndarray, np.ndarray]:
+        """Key and rank of the first event of each open window: slices must stay cut there."""
+        return np.empty(0, np.int64), np.empty(0, np.int64)
+
+    def tail(self, seen: np.ndarray) -> np.ndarray | None:
+        """By key number, the rank from which on any event may turn out to be the first of a window.
+
+        Those events are kept apart. None where no window type needs it.
+        """
+        return None
+
+    @abstractmethod
+    def grow(self, keys: int) -> None:
+        """Make room for `keys` keys; those that are new are in the initial state."""
+
+    @abstractmethod
+    def renumber(self, kept: np.ndarray) -> None:
+        """Key `kept[i]` becomes key i; the others are forgotten."""
+
+    @abstractmethod
+    def copy(self) -> Self:
+        """The same, with a state of its own."""
+
+    @abstractmethod
+    def save(self) -> dict[str, np.ndarray]:
+        """The state as arrays of int64, float64 and uint8."""
+
+    @abstractmethod
+    def load(self, arrays: dict[str, np.ndarray], keys: int, seen: np.ndarray | None = None) -> None:
+        """The opposite of `save`; a ValueError if the arrays are not what `save` gives.
+
+        `seen`, if given, counts the events of each key, and ranks are checked against it.
+        """
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Bytes of state."""
+
+
+class Keyed(Discretizer):
+    """A discretizer all of whose state is numbers by key number."""
+
+    state: KeyState
+
+    def grow(self, keys: int) -> None:
+        self.state.grow(keys)
+
+    def renumber(self, kept: np.ndarray) -> None:
+        self.state.renumber(kept)
+
+    def copy(self) -> Self:
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin.state = self.state.copy()
+        return twin
+
+    def save(self) -> dict[str, np.ndarray]:
+        return self.state.save()
+
+    def load(self, arrays: dict[str, np.ndarray], keys: int, seen: np.ndarray | None = None) -> None:
+        state = self.state.copy()
+        state.load(arrays, keys)
+        self.require_sound(state, seen)
+        self.state = state
+
+    @abstractmethod
+    def require_sound(self, state: KeyState, seen: np.ndarray | None) -> None:
+        """A ValueError if a loaded state is one that no events lead to."""
+
+    @property
+    def nbytes(self) -> int:
+        return self.state.nbytes
+
+
+def require_flags(flags: np.ndarray, *, what: str) -> None:
+    """A ValueError if a column of flags holds anything but 0 and 1."""
+    if (flags > 1).any():
+        raise ValueError(f"{what} is neither 0 nor 1")
+
+
+def require_ticks(ticks: np.ndarray, *, what: str) -> None:
+    """A ValueError if a time is none."""
+    if ticks.dtype.kind == "f" and not np.isfinite(ticks).all():
+        raise ValueError(f"{what} is not a time")
+
+
+def below(ranks: np.ndarray, seen: np.ndarray | None, *, what: str) -> None:
+    """A ValueError if a rank by key number is negative or above the number of events seen."""
+    if (ranks < 0).any():
+        raise ValueError(f"{what} is negative")
+    if seen is not None and (ranks > seen[: len(ranks)]).any():
+        raise ValueError(f"{what} lies beyond the events seen")

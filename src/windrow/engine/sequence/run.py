@@ -1,0 +1,105 @@
+"""What goes into a discretizer and what comes out of it.
+
+    run     key 3            key 7                    key number of each segment
+            o  o  o  o       o  o                     rows, sorted by (key, time, arrival)
+            bounds 0         4     6                  where each segment begins
+    rank    12 13 14 15      0  1                     position in the key's sequence: seen[3] = 12
+
+    windows (key 3, begin 10, end 14), (key 7, begin 0, end 2), ...
+
+Each event is released once, in the order of its key's sequence, so a rank never changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.engine.arrays import ranges
+from windrow.measure import Tick
+
+
+@dataclass
+class Run:
+    """Events of several keys, released together.
+
+    `times` has one tick per row, `keys` the key number of each segment (ascending, distinct), and
+    segment s is the rows `bounds[s] .. bounds[s+1]-1`, never none. `seen` counts, by key number, the
+    events released before. Everything before `frontier` is released, and later ties of events at it
+    may still come. `tail_times(keys, ranks)` gives the times of events of earlier runs that lie in
+    the tail of a discretizer.
+    """
+
+    batch: pa.RecordBatch
+    times: np.ndarray
+    keys: np.ndarray
+    bounds: np.ndarray
+    seen: np.ndarray
+    frontier: Tick
+    tail_times: Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+    @property
+    def keys_needed(self) -> int:
+        """How many keys a discretizer must have room for."""
+        return int(self.keys[-1]) + 1 if len(self.keys) else 0
+
+    @property
+    def ranks(self) -> np.ndarray:
+        """The rank of the first row of each segment."""
+        return self.seen[self.keys]
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """The number of rows in each segment."""
+        return np.diff(self.bounds)
+
+
+@dataclass
+class Windows:
+    """Windows whose end is known; parallel arrays.
+
+    `begin` is the rank of the first event, `end` the rank behind the last one (greater than
+    `begin`). `finish` is the end to show and to compare with the watermark, `start` the start to
+    show; None stands for the time of the first event. `which` is the window's number in a discretizer
+    that serves several.
+    """
+
+    key: np.ndarray
+    begin: np.ndarray
+    end: np.ndarray
+    finish: np.ndarray
+    start: np.ndarray | None = None
+    which: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    @classmethod
+    def none(cls, dtype: np.dtype[Any], *, started: bool = False) -> Windows:
+        """No windows, on a measure whose ticks are of this dtype."""
+        empty = np.empty(0, np.int64)
+        return cls(empty, empty, empty, np.empty(0, dtype), np.empty(0, dtype) if started else None)
+
+    def where(self, mask: np.ndarray) -> Windows:
+        """Only the windows for which `mask` holds."""
+        if mask.all():
+            return self
+        start = None if self.start is None else self.start[mask]
+        return Windows(self.key[mask], self.begin[mask], self.end[mask], self.finish[mask], start)
+
+    @staticmethod
+    def joined(parts: Sequence[Windows]) -> Windows:
+        """Several sets of windows in one; all of them with starts, or none."""
+        names = ("key", "begin", "end", "finish")
+        key, begin, end, finish = (np.concatenate([getattr(p, name) for p in parts]) for name in names)
+        starts = [part.start for part in parts if part.start is not None]
+        return Windows(key, begin, end, finish, np.concatenate(starts) if starts else None)
+
+
+def spread(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """All integers of the ranges `low[i] .. high[i]-1`, and which range each belongs to."""
+    return np.repeat(np.arange(len(low)), high - low), ranges(low, high)

@@ -1,0 +1,162 @@
+"""Deterministic windows: a step function, the loop around it, and the windows that are open.
+
+    run --> inputs (marks, values) --> loop --> begun, ended --> open windows --> windows
+
+`Stepped` serves every window type whose step is built in; `recipe` says for each of them what the
+loop needs: the step, its parameters, the state of a new key, and how a run becomes inputs. Windows
+of the user's own are in `user_step`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from windrow.engine.compiler import kernel
+from windrow.engine.numbers import frozen
+from windrow.engine.sequence.base import Discretizer
+from windrow.engine.sequence.loop import (
+    FINE,
+    NEED_ROOM,
+    NEGATIVE,
+    TOO_MANY_ENDS,
+    TOO_MANY_OPEN,
+    Found,
+    source,
+)
+from windrow.engine.sequence.open_windows import MOST_OPEN, OpenWindows, too_many_open
+from windrow.engine.sequence.run import Run, Windows
+from windrow.engine.sequence.state import KeyState
+from windrow.engine.sequence.ticks import after, after_function, apart
+from windrow.engine.sequence.user import Nonsense
+from windrow.measure import Tick
+
+SENTENCES = {
+    NEGATIVE: "returned a negative number of windows",
+    TOO_MANY_ENDS: "ended more windows than were open",
+}
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What the loop needs to know of one window.
+
+    `fields` are the dtype and the initial value of each number of the state. `inputs` turns a run
+    into one array per column of the step. `least` and `least_rows` leave out windows that are shorter.
+    """
+
+    step: Callable[..., Any]
+    parameters: tuple[int | float, ...]
+    fields: dict[str, tuple[Any, Any]]
+    inputs: Callable[[Run], list[np.ndarray]]
+    least: Tick = 0
+    least_rows: int = 1
+
+
+class Stepped(Discretizer):
+    """See the module. `shown` names the window in errors."""
+
+    def __init__(self, recipe: Recipe, dtype: np.dtype[Any], *, shown: str) -> None:
+        super().__init__(dtype)
+        self.recipe = recipe
+        self.shown = shown
+        self.state = KeyState(recipe.fields)
+        self.open = OpenWindows(dtype)
+        self._loop: Any = None
+
+    @property
+    def kinds(self) -> str:
+        """ "i" or "f" for each number of the state."""
+        return "".join("f" if dtype.kind == "f" else "i" for dtype, _ in self.state.fields.values())
+
+    def release(self, run: Run) -> Windows:
+        self.grow(run.keys_needed)
+        inputs = [frozen(column) for column in self.recipe.inputs(run)]
+        state = self.state.take(run.keys)
+        slices = self.open.slices(run.keys)
+        queued = slices[1] - slices[0]
+        found = Found.of(run, len(self.open))
+        self.discretize(run, inputs, state, queued, found)
+        self.state.put(run.keys, state)
+        counts = (found.begun_to, found.ended_to)
+        windows = self.open.apply(frozen(run.keys), slices, counts, found.begun, found.ended)
+        return self.long_enough(windows)
+
+    def discretize(
+        self, run: Run, inputs: list[Any], state: list[np.ndarray], queued: np.ndarray, found: Found
+    ) -> None:
+        """Run the loop; `state` and `found` are written to."""
+        if self._loop is None:
+            self._loop = self.loop_of(len(inputs))
+        segments = (frozen(run.bounds), run.ranks, frozen(run.times))
+        while True:
+            status = self._loop(*segments, *inputs, self.recipe.parameters, *state, queued, MOST_OPEN, *found)
+            if status != NEED_ROOM:
+                break
+            found.widen()
+        if status == TOO_MANY_OPEN:
+            raise too_many_open(self.shown)
+        if status != FINE:
+            raise Nonsense(SENTENCES[status])
+
+    def loop_of(self, columns: int) -> Callable[..., Any]:
+        """The loop around the step."""
+        functions = {"step": self.recipe.step, "after": after_function(self.dtype)}
+        return kernel(source(columns, self.kinds), "discretize", functions)
+
+    def long_enough(self, windows: Windows) -> Windows:
+        """Without the windows that are too short or hold too few events."""
+        least, rows = self.recipe.least, self.recipe.least_rows
+        if not len(windows) or (not least and rows <= 1):
+            return windows
+        assert windows.start is not None
+        long = windows.end - windows.begin >= rows
+        if least:
+            long &= apart(windows.finish, windows.start) >= least
+        return windows.where(long)
+
+    def close(self, seen: np.ndarray, last_time: np.ndarray) -> Windows:
+        key = self.open.key
+        windows = Windows(key, self.open.rank, seen[key], after(last_time[key]), self.open.time)
+        self.open = OpenWindows(self.dtype)
+        self.state.reset()
+        return self.long_enough(windows)
+
+    def anchors(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.open.key, self.open.rank
+
+    def grow(self, keys: int) -> None:
+        self.state.grow(keys)
+
+    def renumber(self, kept: np.ndarray) -> None:
+        self.state.renumber(kept)
+        self.open.renumber(kept)
+
+    def copy(self) -> Self:
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin.state, twin.open = self.state.copy(), self.open.copy()
+        return twin
+
+    def save(self) -> dict[str, np.ndarray]:
+        return self.state.save() | self.open.save()
+
+    def load(self, arrays: dict[str, np.ndarray], keys: int, seen: np.ndarray | None = None) -> None:
+        state, queues = self.state.copy(), OpenWindows(self.dtype)
+        state.load(arrays, keys)
+        queues.load(arrays, keys, seen)
+        self.require_sound(state, queues)
+        self.state, self.open = state, queues
+
+    def require_sound(self, state: KeyState, queues: OpenWindows) -> None:
+        """A ValueError if the state of a step does not agree with the windows that are open."""
+        count = np.bincount(queues.key, minlength=state.keys)
+        if "opened" in state.fields and not np.array_equal(state["opened"], count):
+            raise ValueError("a key has other windows open than its state says")
+
+    @property
+    def nbytes(self) -> int:
+        return self.state.nbytes + self.open.nbytes

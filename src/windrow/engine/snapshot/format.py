@@ -1,0 +1,223 @@
+"""The frame of a snapshot: header and body, settings and counters, and one section per engine."""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import pyarrow as pa
+
+from windrow.durations import Duration
+from windrow.engine.aligned import Aligned
+from windrow.engine.keyed.engine import Keyed
+from windrow.engine.operator import Operator
+from windrow.engine.settings import Counters, Settings
+from windrow.engine.snapshot import aligned, common, keyed
+from windrow.engine.snapshot.parts import Reader, Writer, number, tick_of
+from windrow.engine.snapshot.plan import plan_hash
+from windrow.errors import StateError, WindrowError
+from windrow.measure import Point, parse_point
+from windrow.planner.layout import is_aligned
+from windrow.query import Query
+
+MAGIC = b"windrow\0"
+VERSION = 2
+HEADER = struct.Struct("<8sI32sQI")
+
+
+def save(operator: Operator) -> bytes:
+    """See `Operator.snapshot`."""
+    writer = Writer()
+    sections = [_write(writer, engine, f"engine {i} ") for i, engine in enumerate(operator.engines)]
+    writer.text("about", json.dumps(_about(operator) | {"engines": sections}))
+    if operator.schema is not None:
+        writer.table("schema", _read_columns(operator).empty_table())
+        for kind, rows in operator.set_aside().items():
+            writer.table(kind, _without_extensions(rows))
+    body = writer.body()
+    header = HEADER.pack(MAGIC, VERSION, plan_hash(operator.query), len(body), zlib.crc32(body))
+    return header + body
+
+
+def _write(writer: Writer, engine: Aligned | Keyed, prefix: str) -> dict[str, Any]:
+    """Write the section of an engine; what JSON says about it."""
+    common.write(writer, engine, prefix)
+    if isinstance(engine, Aligned):
+        return common.about(engine) | aligned.write(writer, engine, prefix)
+    return common.about(engine) | keyed.write(writer, engine, prefix)
+
+
+def _read(
+    reader: Reader, query: Query, settings: Settings, schema: pa.Schema, about: dict[str, Any], prefix: str
+) -> Aligned | Keyed:
+    windows = about["windows"]
+    if not windows or not set(windows) <= set(query.windows):
+        raise StateError("the snapshot speaks of windows that the query does not have")
+    part = replace(query, windows=MappingProxyType({name: query.windows[name] for name in windows}))
+    if all(map(is_aligned, part.windows.values())):
+        engine = Aligned(part, settings, schema)
+        common.read(reader, engine, about, prefix)
+        aligned.read(reader, engine, about, prefix)
+        return engine
+    by_key = Keyed(part, settings, schema)
+    common.read(reader, by_key, about, prefix)
+    keyed.read(reader, by_key, about, prefix)
+    return by_key
+
+
+def copied(engine: Aligned | Keyed) -> Aligned | Keyed:
+    """An engine with the same state, which goes its own way."""
+    writer = Writer()
+    about = _write(writer, engine, "")
+    return _read(Reader(writer.body()), engine.query, engine.settings, engine.binding.schema, about, "")
+
+
+def _read_columns(operator: Operator) -> pa.Schema:
+    names = dict.fromkeys(n for engine in operator.engines for n in engine.binding.columns)
+    assert operator.schema is not None
+    return pa.schema([operator.schema.field(name) for name in names])
+
+
+def _about(operator: Operator) -> dict[str, Any]:
+    settings, early = operator.settings, operator.early_watermark
+    return {
+        "mode": settings.mode,
+        "lateness": _duration(settings.lateness),
+        "on_bad": settings.on_bad,
+        "max_slices": settings.max_slices,
+        "max_ahead": None if settings.max_ahead is None else _duration(settings.max_ahead),
+        "counters": vars(operator.counters),
+        "early_watermark": None if early is None else vars(early),
+        "watermark": number(operator.watermark),
+        "highest_time": number(operator.highest_time),
+    }
+
+
+def _duration(duration: Duration) -> list[Any]:
+    return [duration.text, duration.nanoseconds, duration.number]
+
+
+def _without_extensions(table: pa.Table) -> pa.Table:
+    """Rows set aside keep all their columns; those of an extension type as what they are stored as."""
+    for i, field in enumerate(table.schema):
+        if isinstance(field.type, pa.BaseExtensionType):
+            table = table.set_column(i, field.name, table.column(i).cast(field.type.storage_type))
+    return table
+
+
+def restore(query: Query, state: bytes) -> Operator:
+    """See `Query.restore`."""
+    body = _checked_body(query, state)
+    try:
+        return _operator(query, Reader(body))
+    except StateError:
+        raise
+    except WindrowError as problem:
+        raise StateError(f"the snapshot's content does not fit its query: {problem}") from problem
+    except (KeyError, ValueError, TypeError, IndexError, AttributeError, pa.ArrowException) as problem:
+        raise StateError(f"the snapshot's content does not fit its query: {problem}") from problem
+
+
+def _checked_body(query: Query, state: bytes) -> bytes:
+    if not isinstance(state, (bytes, bytearray, memoryview)):
+        raise StateError(f"a snapshot is bytes, not {type(state).__name__}")
+    state = bytes(state)
+    if len(state) < HEADER.size or not state.startswith(MAGIC):
+        raise StateError("this is no windrow snapshot: its first bytes are not windrow's")
+    _, version, plan, length, checksum = HEADER.unpack_from(state)
+    if version != VERSION:
+        raise StateError(f"the snapshot has format version {version}; this windrow reads version {VERSION}")
+    body = state[HEADER.size :]
+    if len(body) != length:
+        raise StateError(f"the snapshot is truncated or has grown: {len(body):,} bytes instead of {length:,}")
+    if zlib.crc32(body) != checksum:
+        raise StateError("the snapshot is corrupted: its checksum does not match")
+    if plan != plan_hash(query):
+        raise StateError("the snapshot belongs to another query: windows, aggregates, key or time differ")
+    return body
+
+
+def _operator(query: Query, reader: Reader) -> Operator:
+    about = _json(reader.text("about"))
+    operator = Operator(query, _settings(about))
+    early = about["early_watermark"]
+    operator.early_watermark = None if early is None else parse_point(_point(early), what="watermark")
+    counters = Counters(**about["counters"])
+    if not all(type(v) is int and v >= 0 for v in vars(counters).values()):
+        raise StateError("the snapshot's counters are not counts")
+    operator.counters = counters
+    if about["engines"]:
+        _fill(operator, reader, about)
+    reader.require_all_read()
+    return operator
+
+
+def _fill(operator: Operator, reader: Reader, about: dict[str, Any]) -> None:
+    operator.schema = reader.table("schema").schema
+    sections = about["engines"]
+    answered = [name for section in sections for name in section["windows"]]
+    if sorted(answered) != sorted(operator.query.windows):
+        raise StateError("the snapshot does not answer each window of the query once")
+    operator.engines = [
+        _read(reader, operator.query, operator.settings, operator.schema, section, f"engine {i} ")
+        for i, section in enumerate(sections)
+    ]
+    operator.watermark = tick_of(operator.measure, about["watermark"])
+    operator.highest_time = tick_of(operator.measure, about["highest_time"])
+    if any(engine.watermark != operator.watermark for engine in operator.engines):
+        raise StateError("the snapshot's engines have come to different watermarks")
+    _put_aside(operator, reader)
+
+
+def _put_aside(operator: Operator, reader: Reader) -> None:
+    late, bad = reader.table("late"), reader.table("bad")
+    assert operator.schema is not None
+    for field in operator.schema:
+        for table in (late, bad):
+            if field.name not in table.column_names or table.schema.field(field.name).type != field.type:
+                raise StateError(f"the rows set aside in the snapshot lack column {field.name!r}")
+    if "bad_reason" not in bad.column_names:
+        raise StateError("the bad rows in the snapshot come without a reason")
+    operator.put_aside(late, bad)
+
+
+def _json(text: bytes) -> dict[str, Any]:
+    try:
+        about = json.loads(text)
+    except (ValueError, RecursionError) as problem:
+        raise StateError(f"the snapshot's description is no JSON: {problem}") from problem
+    if not isinstance(about, dict):
+        raise StateError("the snapshot's description is not what it should be")
+    return about
+
+
+def _settings(about: dict[str, Any]) -> Settings:
+    """The operator's options, checked as those of a user are."""
+    ahead = about["max_ahead"]
+    slices = about["max_slices"]
+    if type(slices) is not int:
+        raise StateError(f"max_slices in the snapshot is {slices!r}")
+    return Settings.of(
+        about["mode"],
+        _read_duration(about["lateness"]),
+        about["on_bad"],
+        slices,
+        None if ahead is None else _read_duration(ahead),
+    )
+
+
+def _read_duration(parts: Any) -> Duration:
+    text, nanoseconds, plain = parts
+    if not isinstance(text, str) or (nanoseconds is None) == (plain is None):
+        raise StateError(f"{parts!r} in the snapshot is not a duration")
+    return Duration(text, nanoseconds, plain)
+
+
+def _point(early: dict[str, Any]) -> Point:
+    if sum(type(v) in (int, float) for v in early.values()) != 1:
+        raise StateError(f"{early!r} in the snapshot is not a watermark")
+    return Point(**early)

@@ -1,0 +1,76 @@
+"""Deterministic windows of the user's own: a function says at each event what begins and what ends.
+
+    events    o    o    o    o    o    o    o
+    begins    1    0    1    0    1    0    1
+    ends      0    0    0    0    1    0    1          of the oldest, before this event
+              |-------------------|
+                        |-------------------|
+                                  |------------
+                                            |--
+
+This is Cutty's discretization function (section 3.2) with a state of its own. Windows are first in,
+first out: `ends` ends that many of the oldest open windows before this event, then `begins` windows
+begin with it. Slicing stays minimal whatever the function computes, because it says at each event
+whether a window begins. Forward context free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from windrow.errors import QueryError
+from windrow.windows.base import Window
+from windrow.windows.functions import State, columns_of, label, parameters_of, state_of
+
+
+@dataclass(frozen=True)
+class Deterministic(Window):
+    """See `deterministic`. `bare` says that the state is a lone number and not a tuple.
+
+    `columns` may hold the name of the time column, which is then handed over in ticks.
+    """
+
+    step: Callable[..., Any]
+    state: State
+    bare: bool
+    columns: tuple[str, ...] = field()
+    name: str = field()
+
+    context = "forward context free"
+
+    def __str__(self) -> str:
+        return f"deterministic {self.name}({', '.join(self.columns)})"
+
+
+def deterministic(
+    step: Callable[..., Any],
+    *,
+    state: int | float | tuple[int | float, ...],
+    columns: Sequence[str] | None = None,
+    name: str | None = None,
+) -> Deterministic:
+    """Windows by `step(state, column, ...) -> (state, begins, ends)`.
+
+    `step` is called for every event of a key in the order of time. Its first parameter is the
+    state, which begins as `state`, a number or a tuple of numbers. The others are columns by name
+    (or `columns`, one by one); the time column comes in ticks. It returns the new state, how many
+    windows begin with this event and how many of the oldest ones end before it.
+
+    >>> import windrow as wr
+    >>> def trips(moving, speed):
+    ...     now = 1 if speed > 0 else 0
+    ...     return now, int(now > moving), int(now < moving)
+    >>> wr.deterministic(trips, state=0).columns
+    ('speed',)
+    """
+    parameters = parameters_of(step, what="step")
+    if not parameters:
+        raise QueryError("step needs a parameter for the state: step(state, column, ...)")
+    shown = name or label(step)
+    shown = "step" if shown == "<lambda>" else shown
+    if not isinstance(shown, str):
+        raise QueryError(f"the name of a deterministic window must be a string, not {shown!r}")
+    values, bare = state_of(state, what=f"the deterministic window {shown!r}")
+    return Deterministic(step, values, bare, columns_of(parameters[1:], columns, what="step"), shown)

@@ -1,0 +1,92 @@
+"""Punctuated windows: marks in the stream say where one ends and the next begins.
+
+    events      o    o    M    o    o    M    o
+                |---------|--------------|------       punctuated(where="mark")
+
+    events      o    S    o    o    E    o    S
+                     |--------------|         |--      punctuated(start="begins", end="stops")
+
+With `where`, a mark begins a new window and ends the one before; the events before the first mark
+are a window too. With `start` and `end`, a window holds both of its marks, and events outside
+belong to none; a start-mark inside an open window does nothing. Forward context free: an event
+says by itself whether it is a mark (Scotty, section 4.4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from windrow.errors import QueryError
+from windrow.windows.base import Window
+from windrow.windows.predicate import Predicate, PredicateLike, parse_predicate
+
+
+@dataclass(frozen=True)
+class Punctuated(Window):
+    """See `punctuated`. Either `where` is set, or `start` and `end`."""
+
+    where: Predicate | None
+    start: Predicate | None
+    end: Predicate | None
+
+    context = "forward context free"
+
+    @property
+    def predicates(self) -> tuple[Predicate, ...]:
+        return tuple(p for p in (self.where, self.start, self.end) if p is not None)
+
+    @property
+    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
+        return tuple(dict.fromkeys(c for p in self.predicates for c in p.columns))
+
+    def __str__(self) -> str:
+        if self.where is not None:
+            return f"punctuated where {self.where}"
+        return f"punctuated from {self.start} to {self.end}"
+
+
+def begins_at_mark(parameters, state, rank, time, mark):  # type: ignore[no-untyped-def]
+    """The step of `where`: a mark ends what is open and begins anew; so does the first event of all."""
+    (opened,) = state
+    if mark:
+        return (1,), opened, 1, 0
+    return (1,), 0, 1 - opened, 0
+
+
+def between_marks(parameters, state, rank, time, start, end):  # type: ignore[no-untyped-def]
+    """The step of `start` and `end`: both marks belong to the window."""
+    (opened,) = state
+    begins = 1 if start and opened == 0 else 0
+    behind = 1 if end and opened + begins > 0 else 0
+    return (opened + begins - behind,), 0, begins, behind
+
+
+def punctuated(
+    where: PredicateLike | None = None,
+    *,
+    start: PredicateLike | None = None,
+    end: PredicateLike | None = None,
+) -> Punctuated:
+    """Windows between marks: `where` marks the first event of each, or `start` and `end` its two ends.
+
+    A mark is the name of a boolean column, an expression of `pyarrow.compute`, or a function whose
+    parameters are columns.
+
+    >>> import windrow as wr
+    >>> import pyarrow.compute as pc
+    >>> str(wr.punctuated(where="new_shift"))
+    'punctuated where new_shift'
+    >>> str(wr.punctuated(start=pc.field("gear") == 1, end="parked"))
+    'punctuated from (gear == 1) to parked'
+    """
+    if where is not None and (start is not None or end is not None):
+        raise QueryError("punctuated takes either where, or start and end, not both")
+    if where is not None:
+        return Punctuated(parse_predicate(where, what="where of punctuated"), None, None)
+    if start is None or end is None:
+        raise QueryError("punctuated needs where=..., or both start=... and end=...")
+    return Punctuated(
+        None,
+        parse_predicate(start, what="start of punctuated"),
+        parse_predicate(end, what="end of punctuated"),
+    )

@@ -1,0 +1,44 @@
+"""Windows of a fixed length, one for every so many events.
+
+    time       0    1    2    3    4    5    6
+    events     1    2    3         4  5     6          numbered from 1
+         ------------|                                 slide_by_rows(3, every_rows=2)
+                  |--------------|
+                             |--------------|
+
+Whenever `every_rows` more events have come, a window looks back over `length`: it holds the events
+in (t - length, t], where t is the time of the event that gave rise to it. Where a window starts is
+known only when it ends: forward context aware (Li et al.; Scotty, section 4.4).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from windrow.durations import Duration, DurationLike, parse_duration
+from windrow.windows.base import Window, require_count, require_positive
+
+
+@dataclass(frozen=True)
+class SlideByRows(Window):
+    """See `slide_by_rows`."""
+
+    length: Duration
+    every_rows: int
+
+    context = "forward context aware"
+
+    def __str__(self) -> str:
+        return f"the last {self.length} every {self.every_rows} rows"
+
+
+def slide_by_rows(length: DurationLike, *, every_rows: int) -> SlideByRows:
+    """The events of the last `length` of time, once every `every_rows` events of the key.
+
+    >>> import windrow as wr
+    >>> str(wr.slide_by_rows("10 minutes", every_rows=100))
+    'the last 10 minutes every 100 rows'
+    """
+    window = SlideByRows(parse_duration(length, what="length"), require_count(every_rows, what="every_rows"))
+    require_positive(window.length, what="the length of a window that slides by rows")
+    return window

@@ -1,0 +1,69 @@
+"""Threshold windows: as long as a condition holds.
+
+    speed     70   85   90   82   60   95   75
+    events    o    o    o    o    o    o    o
+                   |--------------|    |----|          threshold(pc.field("speed") > 80)
+
+A window is a maximal run of consecutive events of the key for which the condition holds. It starts
+with the first of them and ends at the time of the first event for which it does not hold. Short
+runs can be left out by time or by number of events. Forward context free; also called frames
+(Grossniklaus et al., DEBS 2016).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from windrow.durations import Duration, DurationLike, parse_duration
+from windrow.windows.base import Window, require_count, require_positive
+from windrow.windows.predicate import Predicate, PredicateLike, parse_predicate
+
+
+@dataclass(frozen=True)
+class Threshold(Window):
+    """See `threshold`."""
+
+    where: Predicate
+    at_least: Duration | None
+    at_least_rows: int | None
+
+    context = "forward context free"
+
+    @property
+    def columns(self) -> tuple[str, ...]:  # type: ignore[override]
+        return self.where.columns
+
+    def __str__(self) -> str:
+        least = f" for at least {self.at_least}" if self.at_least is not None else ""
+        rows = f" for at least {self.at_least_rows} rows" if self.at_least_rows is not None else ""
+        return f"threshold {self.where}{least}{rows}"
+
+
+def while_it_holds(parameters, state, rank, time, holds):  # type: ignore[no-untyped-def]
+    """The step: begin where the condition comes to hold, end where it no longer does."""
+    (opened,) = state
+    if holds:
+        return (1,), 0, 1 - opened, 0
+    return (0,), opened, 0, 0
+
+
+def threshold(
+    where: PredicateLike, *, at_least: DurationLike | None = None, at_least_rows: int | None = None
+) -> Threshold:
+    """Windows of consecutive events for which `where` holds.
+
+    `at_least` leaves out windows that are shorter than this, `at_least_rows` those of fewer events.
+
+    >>> import windrow as wr
+    >>> import pyarrow.compute as pc
+    >>> str(wr.threshold(pc.field("speed") > 80, at_least="10 seconds"))
+    'threshold (speed > 80) for at least 10 seconds'
+    """
+    least = None
+    if at_least is not None:
+        least = parse_duration(at_least, what="at_least")
+        require_positive(least, what="at_least of a threshold window")
+    rows = None
+    if at_least_rows is not None:
+        rows = require_count(at_least_rows, what="at_least_rows")
+    return Threshold(parse_predicate(where, what="where of threshold"), least, rows)
