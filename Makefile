@@ -12,7 +12,7 @@ PY := .venv/bin/python
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test bench check picture clean
+.PHONY: help demo test java bench check picture clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -20,11 +20,18 @@ help:
 demo: $(READY)
 	@$(PY) examples/flights.py --out out
 
-test: $(READY)
+test: $(READY) java
 	@$(PY) -m pytest -q -n 2
 
 bench: $(READY)
 	@$(PY) -m benchmarks
+
+# Sessions are compared with Spark's own, and Spark runs on Java.
+java:
+	@command -v java > /dev/null || [ -n "$$JAVA_HOME" ] \
+		|| { command -v apt-get > /dev/null && [ "$$(id -u)" = 0 ] \
+			&& apt-get -qq update && apt-get -qq install -y --no-install-recommends openjdk-17-jre-headless > /dev/null; } \
+		|| { echo "the tests compare with Spark, which needs Java 17 or 21: install it (on Debian and Ubuntu: apt install openjdk-17-jre-headless)" >&2; exit 1; }
 
 check: $(READY)
 	@$(PY) -m ruff format --check --quiet . || { echo "run '$(PY) -m ruff format .'" >&2; exit 1; }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -10,8 +11,71 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import windrow as wr
+
 ROOT = Path(__file__).resolve().parents[2]
-QUESTIONS = ("windows", "small_batches", "aggregates", "keyed", "median", "rivals", "startup")
+QUESTIONS = (
+    "windows",
+    "small_batches",
+    "aggregates",
+    "keyed",
+    "median",
+    "sessions",
+    "counts",
+    "data_driven",
+    "slices",
+    "rivals",
+    "startup",
+)
+SLICED = [
+    "sliding 60 ms every 10 ms",
+    "sliding 10 ms every 3 ms",
+    "sliding 60 rows every 10",
+    "sliding 10 rows every 3",
+    "session",
+    "punctuated",
+]
+# The lines of each table, at tiny scale.
+LINES = {
+    "sessions": [
+        [
+            f"{count} windows and a session, {order}"
+            for order in ("in order", "20 % late")
+            for count in ("20", "1,000")
+        ],
+        [
+            f"{count}, {order}"
+            for order in ("in order", "20 % late")
+            for count in ("1 session", "100 sessions")
+        ],
+        ["200 keys, gap 30 s", "200 keys, gap 3 s"],
+        [
+            "windrow",
+            "polars: cum_sum, group_by",
+            "polars: cum_sum, group_by, streaming",
+            "duckdb: window functions, GROUP BY",
+            "duckdb: the same in the order of the table",
+            "pandas: diff, cumsum, groupby",
+        ],
+    ],
+    "counts": [
+        [
+            f"20 count windows, {aggregate}, {order}"
+            for order in ("in order", "20 % late")
+            for aggregate in ("sum", "max")
+        ]
+    ],
+    "data_driven": [
+        [
+            "punctuated, column",
+            "delta",
+            "threshold, column",
+            "threshold, expression",
+            "trader's window, compiled",
+        ]
+    ],
+    "slices": [SLICED, SLICED, SLICED],
+}
 
 
 @pytest.fixture
@@ -43,6 +107,87 @@ def test_every_question_has_right_answers_and_a_table(question: str, load: Any, 
         assert table.lines
         assert table.ours in table.columns
         assert all(line.met in (True, False, None) for line in table.lines)
+    if question in LINES:
+        assert [[line.name for line in table.lines] for table in tables] == LINES[question]
+
+
+def test_sessions_are_not_taken_for_right_if_one_is_not(load: Any) -> None:
+    sessions, streams = load("sessions"), load("support.streams")
+    fixed, stream = sessions.query_of(sessions.tumbling(2)), streams.bursts(30_000, 10_000, late=True)
+    right = sessions.query_of(sessions.tumbling(2) | sessions.session_of(1_000))
+    sessions.check(right, fixed, stream)
+    with pytest.raises(AssertionError, match="a session: 1 rows, not 3"):
+        sessions.check(sessions.query_of(sessions.tumbling(2) | sessions.session_of(3_001)), fixed, stream)
+    with pytest.raises(AssertionError, match="2 tumbling windows beside a session"):
+        sessions.check(right, sessions.query_of({"a": wr.tumbling(999), "b": wr.tumbling(2_000)}), stream)
+
+
+def test_sessions_of_a_key_are_compared_key_by_key(load: Any) -> None:
+    sessions, streams = load("sessions"), load("support.streams")
+    stream, _ = streams.keyed(5_000, 20, 1_000, seconds=200)
+    query = sessions.query_of({"session": wr.session("3 seconds")}, key=("key",))
+    assert sessions.check_keyed(query, stream, 3_000) > 20
+    with pytest.raises(AssertionError):
+        sessions.check_keyed(query, stream, 2_000)
+
+
+@pytest.mark.parametrize("library", ["polars", "duckdb", "pandas"])
+def test_every_library_finds_the_sessions_that_windrow_finds(library: str, load: Any) -> None:
+    sessions, opponents = load("sessions"), load("opponents")
+    job = load(f"opponents.{library}_sessions")
+    threads = importlib.import_module("polars").thread_pool_size() if library == "polars" else 1
+    events = load("support.streams").session_job(100_000)
+    ours = opponents.rows(opponents.SESSIONS, sessions.query_of(sessions.session_of(1_000)).run(events))
+    assert len(ours) == 10
+    for form in job.FORMS:
+        (theirs,) = form.run(job.load(events, threads))
+        assert opponents.rows(opponents.SESSIONS, job.to_arrow(theirs)) == ours, form.name
+
+
+def test_a_library_with_one_wrong_session_is_noticed(load: Any, tmp_path: Path) -> None:
+    sessions, opponents = load("sessions"), load("opponents")
+    events = load("support.streams").session_job(30_000)
+    right = opponents.rows(opponents.SESSIONS, sessions.query_of(sessions.session_of(1_000)).run(events))
+    sessions.verify(Opponent({opponents.SESSION: [right]}, [opponents.SESSION] * 2), events, tmp_path)
+    wrong = right.slice(0, 2)
+    with pytest.raises(AssertionError, match="polars, cum_sum, group_by: not the same sessions"):
+        sessions.verify(Opponent({opponents.SESSION: [wrong]}, [opponents.SESSION] * 2), events, tmp_path)
+
+
+def test_count_windows_are_compared_with_time_windows(load: Any) -> None:
+    counts, streams, windows = load("counts"), load("support.streams"), load("windows")
+    aggregates = {"a": wr.sum("value")}
+    for late in (False, True):
+        stream = streams.one_key(30_500, 10_000, late=late)
+        counts.check(counts.counting(aggregates), windows.windows_query(20, aggregates), stream)
+    with pytest.raises(AssertionError, match="count windows"):
+        counts.check(counts.counting({"a": wr.max("value")}), windows.windows_query(20, aggregates), stream)
+
+
+def test_the_traders_window_is_that_of_the_example(load: Any) -> None:
+    ours = load("data_driven")
+    spec = importlib.util.spec_from_file_location("trader", ROOT / "examples" / "trader.py")
+    assert spec is not None
+    assert spec.loader is not None
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    state, scaled = (0, *[ours.NEVER] * 4), (0, *[example.NEVER] * 4)
+    for second, price in enumerate([12, 12, 9, 9, 11, 8, 8, 12] * 40):
+        state, *changes = ours.follow_the_price(state, second * ours.SECOND, price)
+        scaled, *expected = example.follow_the_price(scaled, second * example.MINUTE, price)
+        assert changes == expected
+
+
+def test_every_event_is_folded_once_however_events_come(load: Any) -> None:
+    slices = load("slices")
+    events = slices.events_of(300)
+    for name, window, _, _ in slices.CASES:
+        fed = slices.with_silences(events) if name == "session" else events
+        for batch in (1, 7, 100):
+            tally = slices.run(window, fed, batch)
+            assert tally.combines["folds"] == len(events), name
+            assert tally.windows > 0
+            assert tally.live_slices > 0
 
 
 class Opponent:
@@ -100,13 +245,31 @@ def example(harness: ModuleType) -> dict[str, list[Any]]:
     return {"speed": [harness.Table("Speed", (fast, slow), ours="M/s", beside="rival")]}
 
 
-def test_the_page_shows_machine_command_and_every_line(harness: ModuleType, report: ModuleType) -> None:
-    page = report.page(example(harness), {"CPU": "abacus"}, "python -m benchmarks", {"speed": "How fast?"})
+def test_a_section_shows_its_command_and_every_line(harness: ModuleType, report: ModuleType) -> None:
+    tables = example(harness)["speed"]
+    section = report.section("speed", tables, "python -m benchmarks speed", "2026-01-01", "How fast?")
+    page = report.page([section], {"CPU": "abacus", "Date": "2026-02-02"})
     assert "- CPU: abacus" in page
-    assert "`python -m benchmarks`" in page
-    assert "How fast?" in page
+    assert "\n## speed\n\n`python -m benchmarks speed`, 2026-01-01\n\nHow fast?\n" in page
     assert "| fast | 312 | 36.0 | M/s ≥ 300 | yes |" in page
     assert "| slow | 2.50 |  | M/s ≥ 5 | no |" in page
+    assert report.sections_of(page) == {"speed": section}
+    assert report.page(report.sections_of(page).values(), {"CPU": "abacus"}) == page
+
+
+def test_a_whole_number_is_shown_as_it_is(report: ModuleType) -> None:
+    shown = [report.number(figure) for figure in (7, 7.0, 1_234, 0.5, "x", None)]
+    assert shown == ["7", "7.00", "1,234", "0.50", "x", ""]
+
+
+def test_a_benchmark_that_runs_again_replaces_its_own_section_only(load: Any, tmp_path: Path) -> None:
+    main, page = load("__main__"), tmp_path / "docs" / "benchmarks.md"
+    main.publish(page, {"startup": "## startup\n\nlong\n", "windows": "## windows\n\nmany\n"}, {"CPU": "a"})
+    main.publish(page, {"startup": "## startup\n\nshort\n"}, {"CPU": "b"})
+    text = page.read_text()
+    assert text.endswith("## windows\n\nmany\n\n## startup\n\nshort\n")
+    assert "- CPU: b" in text
+    assert "long" not in text
 
 
 def test_the_readme_changes_between_its_markers_only(

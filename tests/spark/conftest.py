@@ -1,21 +1,17 @@
-"""One small Spark for all tests in this folder; they are skipped where Spark or Java is missing."""
+"""One small Spark for all tests in this folder."""
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from pyspark.sql import SparkSession
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A local Spark with one core and one shuffle partition, without its web pages."""
-    sql = pytest.importorskip("pyspark.sql", reason="pyspark is not installed")
-    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
-        pytest.skip("Spark needs Java 17 or 21, and there is none here")
     folder = tmp_path_factory.mktemp("spark")
     settings = {
         "spark.ui.enabled": "false",
@@ -29,7 +25,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
     }
-    builder = sql.SparkSession.builder.master("local[1]").appName("windrow")
+    builder = SparkSession.builder.master("local[1]").appName("windrow")
     for name, value in settings.items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()

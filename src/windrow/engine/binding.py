@@ -44,7 +44,7 @@ class Binding:
     """See the module."""
 
     def __init__(self, query: Query, schema: pa.Schema) -> None:
-        self.window_columns = tuple(c for window in query.windows.values() for c in window.columns)
+        self.read_windows(query)
         require_columns(schema, (query.time, *query.key, *self.window_columns))
         self.schema = schema
         self.measure = Measure(query.time, schema.field(query.time).type)
@@ -58,6 +58,10 @@ class Binding:
         self.uncoded: set[str] = set()
         for name, aggregate in query.aggregates.items():
             self.add(name, aggregate)
+
+    def read_windows(self, query: Query) -> None:
+        """Know the columns that windows read."""
+        self.window_columns = tuple(c for window in query.windows.values() for c in window.columns)
 
     def add(self, name: str, aggregate: Aggregate) -> bool:
         """Bind one more aggregate; whether it needs a store that was not there."""

@@ -80,14 +80,13 @@ class Engine:
         """The first and the last time whose windows can be expressed."""
         return self.windows.reach
 
-    @property
-    def longest(self) -> Tick:
-        """How far the end of a window can lie behind an event of it, as far as that is known."""
-        return self.windows.longest
+    def near(self, tick: Tick) -> Tick:
+        """A tick that is before, at or after the same context-free windows, and safe for arithmetic."""
+        return min(max(tick, self.lowest - 1), self.highest + self.windows.longest)
 
     def clamp(self, tick: Tick) -> Tick:
-        """A tick that is before, at or after the same windows, and near enough for safe arithmetic."""
-        return min(max(tick, self.lowest - 1), self.highest + self.longest)
+        """A tick that is before, at or after the same windows."""
+        return self.near(tick)
 
     def horizon(self, watermark: Tick) -> Tick:
         """Windows that end at or before this are final."""
@@ -231,6 +230,7 @@ class Engine:
             self.query, self.windows = old
             self.set_reach()
             raise
+        self.binding.read_windows(self.query)
 
     def add_aggregate(self, name: str, aggregate: Aggregate) -> Tick | None:
         """Compute one more aggregate; the first start of a window for which it is complete."""

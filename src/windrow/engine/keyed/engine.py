@@ -11,9 +11,6 @@ watermark, on copies, and forgets what it saw.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
@@ -21,16 +18,16 @@ from windrow.engine.columns import takeable
 from windrow.engine.completeness import next_after
 from windrow.engine.cutting import Cells, Runs
 from windrow.engine.emission import Emission
-from windrow.engine.engine import IDLE_BYTES, Engine
-from windrow.engine.keyed import ledger
+from windrow.engine.engine import Engine
+from windrow.engine.keyed.arena import Arena
+from windrow.engine.keyed.changelog import Changelog, on_record
 from windrow.engine.keyed.cutting import by_key_and_time, spread
 from windrow.engine.keyed.order import Order, places
 from windrow.engine.keyed.pending import Chunk, Pending, Released
-from windrow.engine.keyed.slices import KeyedSlices, Slots
+from windrow.engine.keyed.slices import KeyedSlices
 from windrow.engine.keyed.time_windows import TimeWindows
 from windrow.engine.keyed.timed import together
-from windrow.engine.partials import Log, Multisets, Store
-from windrow.engine.partials.user import named
+from windrow.engine.partials import Log, Store
 from windrow.engine.sequence import bad_rows, check_types, discretizers_for
 from windrow.engine.settings import Settings
 from windrow.engine.windows import Due
@@ -56,17 +53,19 @@ class Keyed(Engine):
         self.timed = TimeWindows(query.windows, self.windows, self.clamp(self.highest))
         dtype = self.measure.dtype
         ordered = any(map(needs_order, query.windows.values()))
-        self.slices = KeyedSlices.empty(dtype, self.timed.dynamic, ranked=ordered)
-        self.slots = Slots()
-        self.given_out = ledger.Rows.empty(dtype)
+        self.arena = Arena(self, self.timed.dynamic, ranked=ordered)
+        self.changelog = Changelog(dtype)
         self.waiting = Pending()
         discretizers = discretizers_for(query.windows, self.measure, schema, query.time)
         self.order = Order(dtype, discretizers) if discretizers else None
         self.frontier: Tick = self.lowest - 1
         self.threshold: Tick = self.lowest
-        self.dirty = np.zeros(0, bool)
         self.born: Tick | None = None
         self._unjoined = FEW
+
+    @property
+    def slices(self) -> KeyedSlices:
+        return self.arena.slices
 
     def reach(self) -> tuple[Tick, Tick]:
         low, high = self.windows.reach
@@ -140,18 +139,10 @@ class Keyed(Engine):
             if self.keys.count > known:
                 self.keys = self.keys.kept(np.arange(known))
             raise
-        self._note_late(times, numbers, scan[0])
-        high = scan[1]
+        low, high, _ = scan
+        if self.settings.mode == "update" and self.watermark is not None and low <= self.watermark:
+            self.changelog.note_late(times, numbers, self.watermark, self.keys.count)
         self.highest_time = high if self.highest_time is None else max(self.highest_time, high)
-
-    def _note_late(self, times: np.ndarray, numbers: np.ndarray | None, low: Tick) -> None:
-        """Which keys have events that may revise what was given out (update mode)."""
-        if self.settings.mode != "update" or self.watermark is None or low > self.watermark:
-            return
-        if len(self.dirty) < self.keys.count:
-            self.dirty = np.append(self.dirty, np.zeros(self.keys.count - len(self.dirty), bool))
-        late = times <= self.watermark
-        self.dirty[0 if numbers is None else numbers[late]] = True
 
     def _let_wait(
         self,
@@ -194,9 +185,9 @@ class Keyed(Engine):
             encoded = self.encode(batch)
             self.fold(encoded, times, stamps, rows, segments)
             self.presence.n[new.slot] = sizes
-            self._insert(new)
+            self.arena.insert(new, self.timed.gap, self.timed.pointwise)
         except BaseException:
-            self.slots.give_back(new.slot)
+            self.arena.give_back(new.slot)
             raise
         self.keep(encoded, times, stamps, numbers, None)
 
@@ -207,7 +198,7 @@ class Keyed(Engine):
         found = self.timed.cut_into_cells(times, scan)
         first, last = found.extents(times, *scan[:2])
         reach = np.empty((0, len(first)), times.dtype)
-        new = self._new_slices(np.zeros(len(first), np.int64), first, last, self.timed.edges_of(first), reach)
+        new = self.arena.new(np.zeros(len(first), np.int64), first, last, self.timed.edges_of(first), reach)
         return new, found.place(new.slot, None, len(times)), found.sizes
 
     def _cut_sorted(
@@ -242,52 +233,8 @@ class Keyed(Engine):
         pieces = self.timed.cut(times, bounds, reach, marks, low_time, high_time)
         first, last = times[pieces.low], times[pieces.high - 1]
         furthest = np.maximum.reduceat(reach, pieces.low, axis=1) if len(reach) else reach[:, : len(first)]
-        new = self._new_slices(keys[pieces.segment], first, last, pieces.edge, furthest)
+        new = self.arena.new(keys[pieces.segment], first, last, pieces.edge, furthest)
         return new, pieces.low, pieces.high
-
-    def _new_slices(
-        self, key: np.ndarray, first: np.ndarray, last: np.ndarray, edge: np.ndarray, reach: np.ndarray
-    ) -> KeyedSlices:
-        """Slices with empty partials; each has a slot of its own."""
-        slot, ranked = self._places(len(key)), np.zeros((len(self.slices.ranked), len(key)), np.int64)
-        return KeyedSlices(key, first, last, edge, np.zeros(len(key), np.int64), slot, reach, ranked)
-
-    def _places(self, need: int) -> np.ndarray:
-        """Free slots, emptied."""
-        live = len(self.slices)
-        if live + need > self.settings.max_slices:
-            raise LimitError(
-                f"{live + need:,} live slices are more than the limit of "
-                f"max_slices={self.settings.max_slices:,}; nothing of this batch was taken"
-            )
-        capacity = self.slots.room(need, live)
-        if capacity != self.slots.capacity:
-            self.resize(capacity)
-        slots = self.slots.take(need)
-        for store in self.stores():
-            store.reset(slots)
-        return slots
-
-    def resize(self, capacity: int) -> None:
-        """Move all stores to an arena of `capacity` slots."""
-        for store in self.stores():
-            store.repack(self.slices.slot, capacity, 1, slice(0, 1))
-        self.slices = replace(self.slices, slot=np.arange(len(self.slices)))
-        self.slots.grown(capacity, len(self.slices))
-
-    def _insert(self, new: KeyedSlices) -> None:
-        """Put new slices among the others, joined where nothing separates them."""
-        together, into, taken = self.slices.insert(new, self.timed.gap, self.timed.pointwise)
-        self._join(together, into, taken)
-
-    def _join(self, slices: KeyedSlices, into: np.ndarray, taken: np.ndarray) -> None:
-        if len(taken):
-            problem = self.absorb(into, taken, 1)
-            if problem is not None:
-                spec = next(p for p, _, _ in self.binding.folded if getattr(p, "own", False))
-                raise named(spec, "combine", problem) from problem
-            self.slots.give_back(taken)
-        self.slices = slices
 
     # -- events whose order is known -------------------------------------------------------------
 
@@ -303,9 +250,9 @@ class Keyed(Engine):
             try:
                 new = self._digest(part, frontier)
                 try:
-                    self._insert(new)
+                    self.arena.insert(new, self.timed.gap, self.timed.pointwise)
                 except BaseException:
-                    self.slots.give_back(new.slot)
+                    self.arena.give_back(new.slot)
                     raise
             except BaseException:
                 self.order = before
@@ -332,7 +279,7 @@ class Keyed(Engine):
             stamps = chunk.arrivals() if self.binding.needs_arrival else chunk.time[:0]
             self.fold(self.encode(chunk.batch), chunk.time, stamps, None, segments)
         except BaseException:
-            self.slots.give_back(new.slot)
+            self.arena.give_back(new.slot)
             raise
         self.presence.n[new.slot] = high - low
         return new
@@ -371,7 +318,7 @@ class Keyed(Engine):
         """
         if not len(self.slices):
             return []
-        near = Engine.clamp(self, after), Engine.clamp(self, until)
+        near = self.near(after), self.near(until)
         parts = self.timed.due(self.slices, after, until, near)
         if self.order is not None:
             finished, since = until >= self.measure.highest, after if fresh else None
@@ -389,21 +336,20 @@ class Keyed(Engine):
             if order is not None and not finished:
                 self._look_ahead(point)
             emission = Emission(self, self.slices.slot)
-            given = self.given_out
-            if self.dirty.any():
+            changelog, dtype = self.changelog, self.measure.dtype
+            changelog.grow(self.keys.count)
+            given = changelog.given
+            if changelog.dirty.any():
                 assert self.watermark is not None
-                now = together(self._due(self.horizon(self.watermark), old), self.measure.dtype)
-                now = now.where(self._is_dirty(now.key))
-                changed = self._is_dirty(given.key)
-                kept = self._changed(emission, given.where(changed), now)
-                given = kept.with_more(given.where(~changed))
-            due = together(self._due(old, point, fresh=True), self.measure.dtype)
-            fresh = self._on_record(due)
+                now = together(self._due(self.horizon(self.watermark), old), dtype)
+                given = changelog.revise(emission, now, self.slices, self.presence)
+            due = together(self._due(old, point, fresh=True), dtype)
+            fresh = on_record(due, self.slices, self.presence)
             emission.change(due, "insert", fresh.revision)
         finally:
             self._look_back(order)
-        self.given_out = given.with_more(fresh)
-        self.dirty[:] = False
+        changelog.given = given.with_more(fresh)
+        changelog.dirty[:] = False
         return emission
 
     def _look_ahead(self, point: Tick) -> None:
@@ -416,83 +362,45 @@ class Keyed(Engine):
             if part is None:
                 break
             new = self._digest(part, point)
-            self.slices = self.slices.with_new(new)
+            self.arena.slices = self.slices.with_new(new)
         self.order.pass_time(point, finished=False)
 
     def _look_back(self, order: Order | None) -> None:
         """Forget the slices that were made by looking ahead."""
         if order is None or self.order is order:
             return
-        known = self.slices.rank < order.seen[self.slices.key]
-        self.slots.give_back(self.slices.slot[~known])
-        self.slices, self.order = self.slices.where(known), order
-
-    def _is_dirty(self, key: Any) -> np.ndarray:
-        if len(self.dirty) < self.keys.count:
-            self.dirty = np.append(self.dirty, np.zeros(self.keys.count - len(self.dirty), bool))
-        return self.dirty[key]
-
-    def _changed(self, emission: Emission, given: ledger.Rows, now: Due) -> ledger.Rows:
-        """Emit what turns the rows given out into those of now; what is on record then."""
-        found = ledger.changes(given, self._on_record(now))
-        gone = given.where(found.deleted)
-        none = np.zeros(len(gone), np.int64)
-        vanished = Due(gone.spec, gone.start, gone.end, none, none, gone.key)
-        emission.change(vanished, "delete", found.given[found.deleted])
-        for which, op in ((found.updated, "update"), (found.inserted, "insert")):
-            emission.change(now.where(which), op, found.now[which])
-        return found.kept
-
-    def _on_record(self, due: Due) -> ledger.Rows:
-        """What the ledger keeps of windows."""
-        slices = self.slices
-        zero = np.zeros(len(due), np.int64)
-        count = opening = closing = zero
-        if len(due):
-            count = self.presence.merge(due, slices.slot, 1)[1].copy()
-        if self.order is not None and len(due):
-            opening, closing = slices.opening[due.first], slices.closing[due.last - 1]
-        assert due.key is not None
-        return ledger.Rows(due.key, due.spec, due.start, due.end, count, opening, closing, zero)
+        self.order = order
+        self.arena.keep(self.slices.rank < order.seen[self.slices.key])
 
     # -- letting go ------------------------------------------------------------------------------
 
     def _let_go(self, horizon: Tick) -> None:
         """Drop what no window needs any more: slices, events, keys, strings, memory."""
-        near = Engine.clamp(self, horizon)
+        near = self.near(horizon)
         self.threshold = max(self.threshold, self.timed.first_needed(near))
         if self.order is not None:
             waiting = self.order.waiting
             self.order.waiting = waiting.where(waiting.finish > horizon)
-        final = ledger.reached(self.given_out.end, self.timed.inclusive[self.given_out.spec], horizon)
-        self.given_out = self.given_out.where(~final)
+        self.changelog.forget(self.timed.inclusive, horizon)
         alive = self.timed.alive(self.slices, horizon, self.threshold)
         if self.order is not None and len(self.slices):
             alive |= self.slices.rank >= self.order.needed()[self.slices.key]
         if not alive.all():
-            gone = self.slices.slot[~alive]
-            self.slices = self.slices.where(alive)
-            self.slots.give_back(gone)
-            for store in self.binding.stores.values():
-                if isinstance(store, Multisets):
-                    store.reset(gone)
+            self.arena.keep(alive)
             self._forget_events()
             self._collect_keys()
             self.collect_strings()
         self._coalesce(horizon)
-        idle = not len(self.slices) and sum(s.nbytes for s in self.stores()) > IDLE_BYTES
-        if idle or self.slots.capacity > 4 * len(self.slices) + 64:
-            self.resize(2 * len(self.slices) + 8)
+        self.arena.shrink()
 
     def _forget_events(self) -> None:
         """Events of logs that lie before the first live slice of their key, and are not waiting."""
         logs = [store for store in self.binding.stores.values() if isinstance(store, Log)]
         if not logs:
             return
-        first = np.full(self.keys.count, max(self.threshold, self.frontier), self.measure.dtype)
+        first = np.full(self.keys.count, self.frontier, self.measure.dtype)
         if self.order is None:
-            first[:] = self.highest_time if self.highest_time is not None else self.lowest
-            first = np.minimum(first, self.threshold)
+            first[:] = self.threshold if self.highest_time is None else min(self.highest_time, self.threshold)
         np.minimum.at(first, self.slices.key, self.slices.first)
         for log in logs:
             log.evict_before(first)
@@ -502,7 +410,7 @@ class Keyed(Engine):
         slices = self.slices
         if len(slices) <= self._unjoined:
             return
-        near = Engine.clamp(self, horizon)
+        near = self.near(horizon)
         apart = self.timed.apart(slices, horizon, near, self.threshold)
         apart[:1] = True
         apart[1:] |= (np.diff(slices.key) != 0) | (slices.closed[1:] != slices.closed[:-1])
@@ -513,11 +421,7 @@ class Keyed(Engine):
             tail = self.order.tail()
             if tail is not None:
                 apart |= slices.rank >= tail[slices.key]
-        joined, into, taken = slices.joined(apart)
-        # If the user's combine fails here, it will be named when a window needs it.
-        if len(taken) and self.absorb(into, taken, 1) is None:
-            self.slots.give_back(taken)
-            self.slices = joined
+        self.arena.coalesce(apart)
         self._unjoined = 2 * len(self.slices) + FEW
 
     def _collect_keys(self) -> None:
@@ -527,13 +431,12 @@ class Keyed(Engine):
             return
         if len(self.slices) and count <= 2 * self.keys_after_collection:
             return
-        live = np.union1d(self.slices.key, self.given_out.key)
+        live = np.union1d(self.slices.key, self.changelog.given.key)
         self.keys_after_collection = max(len(live), FEW)
         if 2 * len(live) <= count:
             self.keys = self.keys.kept(live)
-            self.slices = replace(self.slices, key=np.searchsorted(live, self.slices.key))
-            self.given_out = replace(self.given_out, key=np.searchsorted(live, self.given_out.key))
-            self.dirty = np.zeros(len(live), bool)
+            self.slices.key = np.searchsorted(live, self.slices.key)
+            self.changelog.renumber(live)
             for store in self.binding.stores.values():
                 if isinstance(store, Log):
                     store.renumber(live)
@@ -551,7 +454,7 @@ class Keyed(Engine):
     @property
     def nbytes(self) -> int:
         order = 0 if self.order is None else self.order.nbytes
-        kept = self.slices.nbytes + self.given_out.nbytes + self.waiting.nbytes + order
+        kept = self.slices.nbytes + self.changelog.given.nbytes + self.waiting.nbytes + order
         return sum(s.nbytes for s in self.stores()) + self.keys.nbytes + kept
 
     # -- queries that change while they run ------------------------------------------------------
@@ -570,16 +473,29 @@ class Keyed(Engine):
     def remove_window(self, name: str) -> None:
         """Stop answering a window."""
         spec = self.windows.names.index(name)
-        self.slices = self.timed.sessions.without(spec, self.slices)
+        self.arena.slices = self.timed.sessions.without(spec, self.slices)
         self.with_windows({n: w for n, w in self.query.windows.items() if n != name})
         self.timed = TimeWindows(self.query.windows, self.windows, self.clamp(self.highest))
         self.complete_from.pop("window " + name, None)
-        keep = self.given_out.spec != spec
-        self.given_out = self.given_out.where(keep)
-        self.given_out.spec -= self.given_out.spec > spec
+        self.changelog.remove(spec)
         if self.order is not None:
             self.order.remove(spec)
+            self._refit()
+
+    def remove_aggregate(self, name: str) -> None:
+        super().remove_aggregate(name)
+        self._refit()
+
+    def _refit(self) -> None:
+        """Let the events that wait have the columns that are read now."""
+        self.waiting.fit(self.binding.value_columns, self.binding.schema)
+
+    def become_ordered(self) -> None:
+        """Wait for the order of events, as an engine does that once had a window which depends on it."""
+        self.order = self.order or Order(self.measure.dtype, [])
+        self.arena = Arena(self, self.timed.dynamic, ranked=True)
 
     def make_store(self, store: Store) -> Tick | None:
-        store.repack(self.slices.slot[:0], self.slots.capacity, 1, slice(0, 0))
+        store.repack(self.slices.slot[:0], self.arena.capacity, 1, slice(0, 0))
+        self._refit()
         return None if self.highest_time is None else next_after(self.highest_time)

@@ -8,6 +8,7 @@ Behind that frontier nothing is ever out of order.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -79,6 +80,16 @@ class Pending:
 
     def __len__(self) -> int:
         return sum(map(len, self.chunks))
+
+    def fit(self, names: Sequence[str], schema: pa.Schema) -> None:
+        """Give all events these columns; one that they came without is null."""
+        for chunk in self.chunks:
+            known = set(chunk.batch.schema.names)
+            columns = [
+                chunk.batch.column(name) if name in known else pa.nulls(len(chunk), schema.field(name).type)
+                for name in names
+            ]
+            chunk.batch = pa.RecordBatch.from_arrays(columns, names=list(names))
 
     def add(self, chunk: Chunk) -> None:
         self.chunks.append(chunk)

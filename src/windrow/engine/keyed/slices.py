@@ -189,29 +189,3 @@ def find_leads(key, first, last, edge, closed, ranked, reach, gap, pointwise):  
             for d in range(reach.shape[0]):
                 furthest[d] = max(furthest[d], reach[d, i])
     return leads
-
-
-class Slots:
-    """Places for slices in the arena; free ones are used again."""
-
-    def __init__(self) -> None:
-        self.capacity = 0
-        self._free = np.empty(0, np.int64)
-
-    def room(self, need: int, live: int) -> int:
-        """The capacity that is needed for `need` more slices beside `live` ones."""
-        if need <= len(self._free):
-            return self.capacity
-        return live + need + (live + need) // 2 + 8
-
-    def grown(self, capacity: int, live: int) -> None:
-        """The arena was repacked: slots 0 .. live-1 are in use."""
-        self.capacity = capacity
-        self._free = np.arange(live, capacity)
-
-    def take(self, need: int) -> np.ndarray:
-        taken, self._free = self._free[:need], self._free[need:]
-        return taken
-
-    def give_back(self, slots: np.ndarray) -> None:
-        self._free = np.concatenate([self._free, slots])

@@ -43,13 +43,13 @@ class Sessions:
         """Sessions whose end lies in [after, until): at its very end a session still takes an event."""
         parts = []
         if len(self.spec):
-            dtype, most = slices.first.dtype, len(slices) * len(self.spec)
-            found = [np.empty(most, d) for d in (np.int64, dtype, dtype, np.int64, np.int64)]
+            dtype = slices.first.dtype
+            known = (slices.key, slices.first, slices.last, slices.closed, self.ticks)
             bounds = (dtype.type(after), dtype.type(until))
-            count = list_static(
-                slices.key, slices.first, slices.last, slices.closed, self.ticks, *bounds, *found
-            )
-            number, begin, finish, low, high = (column[:count] for column in found)
+            kinds = (np.int64, dtype, dtype, np.int64, np.int64)
+            count = list_static(*known, *bounds, *(np.empty(0, d) for d in kinds))
+            number, begin, finish, low, high = (np.empty(count, d) for d in kinds)
+            list_static(*known, *bounds, number, begin, finish, low, high)
             parts.append(Due(self.spec[number], begin, finish, low, high, slices.key[low]))
         for d, spec in enumerate(self.dynamic):
             all_ = self._dynamic(d, spec, slices)
@@ -177,7 +177,10 @@ def list_periodic(  # type: ignore[no-untyped-def]
 def list_static(  # type: ignore[no-untyped-def]
     key, first, last, closed, gaps, after, until, number, begin, finish, low, high
 ):
-    """Sessions of each gap whose end lies in [after, until), of slices that are not closed; how many."""
+    """Sessions of each gap whose end lies in [after, until), of slices that are not closed; how many.
+
+    They are written as far as there is room.
+    """
     count = 0
     for g in range(gaps.shape[0]):
         i = 0
@@ -191,11 +194,12 @@ def list_static(  # type: ignore[no-untyped-def]
                 end = max(end, last[j] + gaps[g])
                 j += 1
             if after <= end < until:
-                number[count] = g
-                begin[count] = first[i]
-                finish[count] = end
-                low[count] = i
-                high[count] = j
+                if count < number.shape[0]:
+                    number[count] = g
+                    begin[count] = first[i]
+                    finish[count] = end
+                    low[count] = i
+                    high[count] = j
                 count += 1
             i = j
     return count

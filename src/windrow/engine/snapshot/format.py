@@ -47,8 +47,8 @@ def _write(writer: Writer, engine: Aligned | Keyed, prefix: str) -> dict[str, An
     """Write the section of an engine; what JSON says about it."""
     common.write(writer, engine, prefix)
     if isinstance(engine, Aligned):
-        return common.about(engine) | aligned.write(writer, engine, prefix)
-    return common.about(engine) | keyed.write(writer, engine, prefix)
+        return common.about(engine) | {"kind": "aligned"} | aligned.write(writer, engine, prefix)
+    return common.about(engine) | {"kind": "keyed"} | keyed.write(writer, engine, prefix)
 
 
 def _read(
@@ -58,7 +58,11 @@ def _read(
     if not windows or not set(windows) <= set(query.windows):
         raise StateError("the snapshot speaks of windows that the query does not have")
     part = replace(query, windows=MappingProxyType({name: query.windows[name] for name in windows}))
-    if all(map(is_aligned, part.windows.values())):
+    if about["kind"] not in ("aligned", "keyed"):
+        raise StateError(f"the snapshot has an engine of the unknown kind {about['kind']!r}")
+    if about["kind"] == "aligned":
+        if not all(map(is_aligned, part.windows.values())):
+            raise StateError("the snapshot's engine cannot answer the windows of the query")
         engine = Aligned(part, settings, schema)
         common.read(reader, engine, about, prefix)
         aligned.read(reader, engine, about, prefix)

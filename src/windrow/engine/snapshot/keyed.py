@@ -25,12 +25,13 @@ def write(writer: Writer, engine: Keyed, prefix: str) -> dict[str, Any]:
             writer.array(f"{prefix}slices {name}", column)
     common.write_stores(writer, engine, prefix, engine.slices.slot, 1)
     for field in fields(Rows):
-        writer.array(f"{prefix}given {field.name}", getattr(engine.given_out, field.name))
-    writer.array(prefix + "dirty", engine.dirty)
+        writer.array(f"{prefix}given {field.name}", getattr(engine.changelog.given, field.name))
+    writer.array(prefix + "dirty", engine.changelog.dirty)
     if engine.order is not None:
         _write_order(writer, engine.order, prefix)
         _write_pending(writer, engine.waiting, prefix)
     return {
+        "ordered": engine.order is not None,
         "threshold": number(engine.threshold),
         "frontier": number(engine.frontier),
         "born": number(engine.born),
@@ -62,19 +63,22 @@ def _write_pending(writer: Writer, waiting: Pending, prefix: str) -> None:
 def read(reader: Reader, engine: Keyed, about: dict[str, Any], prefix: str) -> None:
     """The opposite of `write`."""
     measure, keys = engine.measure, engine.keys.count
+    if about["ordered"] is not (engine.order is not None):
+        if about["ordered"] is not True:
+            raise StateError("the snapshot does not keep the order that a window depends on")
+        engine.become_ordered()
     engine.threshold = known_tick(measure, about["threshold"], "from when on events are late")
     engine.frontier = known_tick(measure, about["frontier"], "up to when events are in order")
     engine.born = tick_of(measure, about["born"])
     slices = _read_slices(reader, engine, prefix, keys)
-    engine.resize(len(slices) + 8)
-    engine.slices = slices
-    engine.slots.grown(len(slices) + 8, len(slices))
+    engine.arena.resize(len(slices) + 8)
+    engine.arena.place(slices, len(slices) + 8)
     common.read_stores(reader, engine, prefix, len(slices), 1)
     if np.any(engine.presence.n[: len(slices)] < 1):
         raise StateError("the snapshot has slices without events")
-    engine.given_out = _read_given(reader, engine, prefix, keys)
-    engine.dirty = reader.array(prefix + "dirty", bool)
-    if len(engine.dirty) > keys:
+    engine.changelog.given = _read_given(reader, engine, prefix, keys)
+    engine.changelog.dirty = reader.array(prefix + "dirty", bool)
+    if len(engine.changelog.dirty) > keys:
         raise StateError("the snapshot has more late keys than keys")
     if engine.order is not None:
         _read_order(reader, engine, engine.order, prefix, keys)
@@ -115,7 +119,7 @@ def _require_keys(key: np.ndarray, keys: int) -> None:
 
 
 def _read_given(reader: Reader, engine: Keyed, prefix: str, keys: int) -> Rows:
-    old = engine.given_out
+    old = engine.changelog.given
     columns = [reader.array(f"{prefix}given {f.name}", getattr(old, f.name).dtype) for f in fields(Rows)]
     rows = Rows(*columns)
     specs = len(engine.query.windows)
