@@ -7,6 +7,7 @@ import importlib
 import sys
 import time
 import traceback
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -14,7 +15,19 @@ from rich.console import Console
 from benchmarks.support import machine, report
 from benchmarks.support.harness import SCALES, Table
 
-QUESTIONS = ("windows", "small_batches", "aggregates", "keyed", "median", "sessions", "rivals", "startup")
+QUESTIONS = (
+    "windows",
+    "small_batches",
+    "aggregates",
+    "keyed",
+    "median",
+    "sessions",
+    "counts",
+    "data_driven",
+    "slices",
+    "rivals",
+    "startup",
+)
 ROOT = Path(__file__).resolve().parents[1]
 README = ROOT / "README.md"
 
@@ -25,7 +38,12 @@ def arguments(given: list[str] | None) -> argparse.Namespace:
         "names", nargs="*", metavar="name", help=f"which of {', '.join(QUESTIONS)}; all if none"
     )
     parser.add_argument("--scale", choices=SCALES, default="full", help="how much work to do")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="write the results to DIR/benchmarks.md")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="write to DIR/benchmarks.md, where benchmarks that do not run now keep what they have",
+    )
     parser.add_argument(
         "--write", action="store_true", help="write docs/benchmarks.md and the README's summary"
     )
@@ -40,9 +58,17 @@ def arguments(given: list[str] | None) -> argparse.Namespace:
     return options
 
 
-def command(options: argparse.Namespace) -> str:
-    names = [] if options.names == list(QUESTIONS) else options.names
-    return " ".join(["python -m benchmarks", *names, "--scale", options.scale])
+def command(names: Sequence[str], scale: str) -> str:
+    given = [] if tuple(names) == QUESTIONS else names
+    return " ".join(["python -m benchmarks", *given, "--scale", scale])
+
+
+def publish(path: Path, fresh: Mapping[str, str], facts: Mapping[str, str]) -> None:
+    """Put these sections into the page at `path`, and leave the others there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    known = report.sections_of(path.read_text()) if path.exists() else {}
+    known |= fresh
+    path.write_text(report.page([known[name] for name in QUESTIONS if name in known], facts))
 
 
 def main(given: list[str] | None = None) -> int:
@@ -51,7 +77,7 @@ def main(given: list[str] | None = None) -> int:
     facts = machine.describe()
     console.print("\n".join(f"{fact}: {value}" for fact, value in facts.items()) + "\n", highlight=False)
     results: dict[str, list[Table]] = {}
-    introductions: dict[str, str] = {}
+    sections: dict[str, str] = {}
     for name in options.names:
         start = time.perf_counter()
         try:
@@ -61,7 +87,9 @@ def main(given: list[str] | None = None) -> int:
             traceback.print_exc()
             console.print(f"[red]{name} failed[/]\n")
             continue
-        introductions[name] = str(module.__doc__).strip()
+        made = command([name], options.scale)
+        introduction = str(module.__doc__).strip()
+        sections[name] = report.section(name, results[name], made, facts["Date"], introduction)
         for table in results[name]:
             report.show(console, table)
         console.print(f"{name} took {time.perf_counter() - start:.0f} s\n", style="dim", highlight=False)
@@ -71,11 +99,9 @@ def main(given: list[str] | None = None) -> int:
         return 1
     folder = ROOT / "docs" if options.write else options.out
     if folder is not None:
-        folder.mkdir(parents=True, exist_ok=True)
-        text = report.page(results, facts, command(options), introductions)
-        (folder / "benchmarks.md").write_text(text)
+        publish(folder / "benchmarks.md", sections, facts)
     if options.write:
-        report.embed(README, report.summary(results, facts, command(options)))
+        report.embed(README, report.summary(results, facts, command(options.names, options.scale)))
     return 0
 
 

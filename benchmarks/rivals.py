@@ -60,7 +60,7 @@ def forms(library: str) -> tuple[Form, ...]:
 
 def verify(opponent: Opponent, events: pa.Table, folder: Path) -> None:
     """Each form of the opponent gives our rows."""
-    part = events.slice(0, len(events) // 10)
+    part = events.slice(0, len(events) // BATCH_JOB.sample)
     ours = {job: answer(job, part) for job in JOBS}
     for i, form in enumerate(forms(opponent.library)):
         theirs = opponent.rows(i, folder / "rows")

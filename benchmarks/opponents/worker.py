@@ -2,7 +2,7 @@
 
 The process makes the events of the task itself, says that it is ready, and then answers one line of
 JSON with one: `{"form": 3}` runs a form and gives the seconds, `{"form": 3, "save": path}` runs it over
-the first tenth of the events and saves the rows. It waits while others are measured.
+the first of the events and saves the rows. It waits while others are measured.
 """
 
 from __future__ import annotations
@@ -93,7 +93,9 @@ def serve(library: str, task: Task, threads: int, events: int) -> None:
     """The worker's side."""
     module = importlib.import_module(f"benchmarks.opponents.{library}_{task.name}")
     table = task.events(events)
-    whole, part = module.load(table, threads), module.load(table.slice(0, events // 10), threads)
+    whole = part = module.load(table, threads)
+    if task.sample > 1:
+        part = module.load(table.slice(0, events // task.sample), threads)
     print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
         question = json.loads(line)

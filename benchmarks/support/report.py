@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from rich.console import Console
@@ -17,11 +17,13 @@ Results = Mapping[str, list[Table]]
 
 
 def number(figure: Figure) -> str:
-    """Three significant digits, without exponents."""
+    """Three significant digits, without exponents; a whole number as it is."""
     if figure is None:
         return ""
     if isinstance(figure, str):
         return figure
+    if isinstance(figure, int):
+        return f"{figure:,}"
     if abs(figure) >= 100:
         return f"{figure:,.0f}"
     return f"{figure:.1f}" if abs(figure) >= 10 else f"{figure:.2f}"
@@ -54,22 +56,32 @@ def markdown_table(header: list[str], rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in (header, rule, *rows))
 
 
-def page(results: Results, machine: Mapping[str, str], command: str, introductions: Mapping[str, str]) -> str:
-    """The whole result as a Markdown page."""
-    parts = ["# Benchmarks", f"Made by `{command}`; do not edit by hand."]
-    parts.append("\n".join(f"- {fact}: {value}" for fact, value in machine.items()))
-    parts.append(
+def section(name: str, tables: list[Table], command: str, date: str, introduction: str) -> str:
+    """The result of one benchmark in Markdown, and how it was made."""
+    parts = [f"## {name}", f"`{command}`, {date}", introduction]
+    for table in tables:
+        parts += [f"### {table.title}"]
+        parts += [markdown_table(heading(table), [cells(table, line) for line in table.lines])]
+        parts += [table.note] if table.note else []
+    return "\n\n".join(parts) + "\n"
+
+
+def sections_of(page: str) -> dict[str, str]:
+    """The sections of a page by name, so that some can be made anew and the others kept."""
+    texts = ("\n" + page).split("\n## ")[1:]
+    return {text.partition("\n")[0]: f"## {text.rstrip()}\n" for text in texts}
+
+
+def page(sections: Iterable[str], machine: Mapping[str, str]) -> str:
+    """The sections as a Markdown page, below the facts that all of them share."""
+    head = ["# Benchmarks", "Made by the commands that stand below; do not edit by hand."]
+    head.append("\n".join(f"- {fact}: {value}" for fact, value in machine.items() if fact != "Date"))
+    head.append(
         "windrow runs on one thread everywhere. Contenders take turns in one run and each keeps its best "
         "time; compilation is left out except under *startup*. The *limit* is one pass of `numpy.sum` "
         "over the same columns."
     )
-    for name, tables in results.items():
-        parts += [f"## {name}", introductions[name]]
-        for table in tables:
-            parts += [f"### {table.title}"]
-            parts += [markdown_table(heading(table), [cells(table, line) for line in table.lines])]
-            parts += [table.note] if table.note else []
-    return "\n\n".join(parts) + "\n"
+    return "\n".join([*(f"{part}\n" for part in head), *sections])
 
 
 def summary(results: Results, machine: Mapping[str, str], command: str) -> str:

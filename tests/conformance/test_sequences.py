@@ -41,13 +41,13 @@ def test_every_aggregate_in_every_window(name, group):
     windows = {window: SEQUENCES[window] for window in GROUPS[group]}
     query = wr.query(time="time", key="key0", windows=windows, aggregates={"a": aggregate})
     kinds = {"z": "bool", **kinds}
-    disordered = fixed_stream(kinds, size=40, span=60, seed=1)
+    disordered = fixed_stream(kinds, size=28, span=45, seed=1)
     in_order = disordered.sort_by("time")
-    ties = fixed_stream(kinds, size=40, span=5, seed=2)
+    ties = fixed_stream(kinds, size=28, span=5, seed=2)
     for note, table in (("in order", in_order), ("out of order", disordered), ("equal times", ties)):
         assert_same(answers(query, table), query.run(table), note=note)
-    nearly = pa.concat_tables([in_order.take(list(range(k, 40, 3))) for k in range(3)])
-    check_steps(query, in_batches(nearly, size=8, behind=5), mode="update", lateness=25)
+    nearly = pa.concat_tables([in_order.take(list(range(k, 28, 3))) for k in range(3)])
+    check_steps(query, in_batches(nearly, size=6, behind=4), mode="update", lateness=20)
 
 
 @pytest.mark.parametrize("name", SEQUENCES)

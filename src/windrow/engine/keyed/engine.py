@@ -41,6 +41,9 @@ from windrow.windows.latest import Latest
 from windrow.windows.session import Session
 from windrow.windows.slide_by_rows import SlideByRows
 
+# So many slices may be alive before it is worth a look whether some can be joined.
+UNJOINED = 64
+
 
 class Keyed(Engine):
     """See the module."""
@@ -61,7 +64,7 @@ class Keyed(Engine):
         self.frontier: Tick = self.lowest - 1
         self.threshold: Tick = self.lowest
         self.born: Tick | None = None
-        self._unjoined = FEW
+        self._unjoined = UNJOINED
 
     @property
     def slices(self) -> KeyedSlices:
@@ -422,7 +425,7 @@ class Keyed(Engine):
             if tail is not None:
                 apart |= slices.rank >= tail[slices.key]
         self.arena.coalesce(apart)
-        self._unjoined = 2 * len(self.slices) + FEW
+        self._unjoined = 2 * len(self.slices) + UNJOINED
 
     def _collect_keys(self) -> None:
         """Forget keys without a live slice, once most are such; not where a key's count goes on."""

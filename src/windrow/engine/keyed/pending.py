@@ -108,10 +108,14 @@ class Pending:
         if not len(rows):
             return None, [whole]
         waiting = [whole.take(rest, ordered=whole.ordered)] if len(rest) else []
-        due_now = whole if not len(rest) else whole.take(rows, ordered=whole.ordered)
-        order, present, bounds = by_key_and_time(due_now.time, due_now.number, keys, ordered=due_now.ordered)
-        sorted_ = due_now if order is None else due_now.take(order, ordered=True)
-        return Released(sorted_, present, bounds), waiting
+        times, numbers = whole.time, whole.number
+        if len(rest):
+            times, numbers = times[rows], None if numbers is None else numbers[rows]
+        order, present, bounds = by_key_and_time(times, numbers, keys, ordered=whole.ordered)
+        if order is not None:
+            rows = rows[order] if len(rest) else order
+        released = whole if order is None and not len(rest) else whole.take(rows, ordered=True)
+        return Released(released, present, bounds), waiting
 
     def _in_line(self, chunks: list[Chunk]) -> bool:
         """Whether there are no keys and all events came in order."""

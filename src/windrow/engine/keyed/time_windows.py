@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from windrow.durations import Duration
 from windrow.engine.cutting import Cut, cut
-from windrow.engine.edges import Edges, neighbours
+from windrow.engine.edges import Edges
 from windrow.engine.keyed import timed
 from windrow.engine.keyed.cutting import Pieces, cut_sorted
 from windrow.engine.keyed.slices import KeyedSlices
@@ -87,10 +87,11 @@ class TimeWindows:
         return cut(times, self._by_cells.enclosing(times, low, high, self._limit), ordered=ordered)
 
     def edges_of(self, times: np.ndarray) -> np.ndarray:
-        """The beginning of the fixed slice that holds each time."""
+        """The beginning of the fixed slice that holds each of these times, which are in order."""
         if not self._has_fixed:
             return np.full(len(times), self._measure.lowest, times.dtype)
-        return neighbours(self._fixed, times)[0]
+        edges = self._by_edges.enclosing(times, times[0].item(), times[-1].item(), self._limit)
+        return edges[np.searchsorted(edges, times, side="right") - 1]
 
     def cut(
         self,
