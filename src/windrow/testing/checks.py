@@ -8,7 +8,7 @@ check_steps(query, steps)          the engine's operator does what the reference
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -164,15 +164,23 @@ def _near(a: Partial, b: Partial) -> bool:
 
 
 def check_window(
-    window: Window, *, time: pa.DataType | None = None, days: bool = False, examples: int = 50
+    window: Window,
+    *,
+    time: pa.DataType | None = None,
+    columns: Mapping[str, str] | None = None,
+    days: bool = False,
+    examples: int = 50,
 ) -> None:
     """Check that the engine's answer for a window is the oracle's, on streams of all kinds.
 
-    `time` is the type of the time column (int64 by default); `days` spreads the events over weeks.
+    `time` is the type of the time column (int64 by default), which is called `time`; `columns` are
+    those that the window reads, with a kind of values for each (see `strategies.values`); `days`
+    spreads the events over weeks.
 
     >>> import windrow as wr
     >>> from windrow.testing import check_window
     >>> check_window(wr.sliding(5, every=2), examples=5)
+    >>> check_window(wr.threshold("hot"), columns={"hot": "bool"}, examples=5)
     """
     from hypothesis import given, settings
 
@@ -191,7 +199,7 @@ def check_window(
     )
 
     @settings(max_examples=examples, deadline=None, database=None, derandomize=True, print_blob=False)
-    @given(streams(time=type_, key=["int"], columns={"x": "int"}, days=days))
+    @given(streams(time=type_, key=["int"], columns={**(columns or {}), "x": "int"}, days=days))
     def check(table: pa.Table) -> None:
         assert_same(answers(asked, table), asked.run(table), note=str(window))
 

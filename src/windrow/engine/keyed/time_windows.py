@@ -49,7 +49,7 @@ class TimeWindows:
             for i, mark in enumerate(self.landmarks)
         }
         named = {f"window {name}": window for name, window in windows.items()}
-        self._fixed = WindowSet.of(named | steps, self._measure)
+        self._fixed = WindowSet.of(named | steps, self._measure) if steps else placed
         self._by_edges = Edges(self._fixed)
         # Two events in one cell no longer than the smallest gap are always in one session.
         cell = self.gap / 2 if self._measure.floating else self.gap
