@@ -15,7 +15,7 @@ import windrow as wr
 from benchmarks.support.harness import Line, Scale, Table, at_least, clocked, race, rate
 from benchmarks.support.streams import Stream, drain, drive, one_key
 
-SCOTTY = "Scotty (Java), M/s"
+SCOTTY = "Scotty (Java; cited), M/s"
 # Million events per second of the Scotty project's own operator, and the target for ours.
 FIGURES = {
     "in order": {1: (36.0, 300), 20: (35.0, 300), 100: (12.0, 150), 1000: (0.22, 40)},

@@ -28,7 +28,7 @@ class Engine:
     def __init__(self, window, measure, schema, keys, discretizer=None):
         self.measure = measure
         self.schema = schema
-        self.discretizer = discretizer or discretizer_for(window, measure, schema, "t", name="w")
+        self.discretizer = discretizer or discretizer_for(window, measure, schema, name="w")
         self.seen = np.zeros(keys, np.int64)
         self.times = [[] for _ in range(keys)]
         self.discretizer.grow(keys)

@@ -41,6 +41,15 @@ def test_the_windows_page_speaks_of_every_window():
     assert [name for name in names if f"### {name}\n" not in text] == []
 
 
+def test_the_folders_of_the_architecture_page_name_every_module_outside_the_collections():
+    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
+    tree = text.partition("## Folders\n")[2].partition("\n## ")[0]
+    source = ROOT / "src" / "windrow"
+    folders = [source, source / "engine", source / "engine" / "keyed"]
+    names = {path.name for folder in folders for path in folder.glob("*.py")} - {"__init__.py"}
+    assert [name for name in sorted(names) if f"{name} " not in tree and f"{name}:" not in tree] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_files_that_a_page_links_to_exist(page):
     targets = re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text("utf-8"))

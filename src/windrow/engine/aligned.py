@@ -79,6 +79,7 @@ class Aligned(Engine):
         scan: tuple[Tick, Tick, bool],
     ) -> None:
         """Cut good events into slices and fold them; `rows` are their places in the batch given."""
+        self.require_room(len(times))
         known = self.keys.count
         try:
             self._take(batch, times, arrival, rows, *scan)
@@ -260,7 +261,7 @@ class Aligned(Engine):
     pending = 0
 
     @property
-    def spread(self) -> int:
+    def keys_per_window(self) -> int:
         """For how many keys each window is answered."""
         return self.keys.count
 

@@ -96,7 +96,7 @@ class Emission:
         self._schema = engine.result_schema
         self._names = pa.array(engine.windows.names, pa.string())
         # For how many keys each window is answered: one, where slices are kept per key.
-        self._keys: int = engine.spread
+        self._keys: int = engine.keys_per_window
         self.batches: list[pa.RecordBatch] = []
         self._revised: list[tuple[tuple[str, Tick, Tick], np.ndarray]] = []
 

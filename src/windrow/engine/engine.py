@@ -29,7 +29,7 @@ from windrow.engine.keys import Keys
 from windrow.engine.partials import Log, Numbers, Store
 from windrow.engine.partials.user import blame
 from windrow.engine.settings import Settings
-from windrow.errors import QueryError, UserFunctionError
+from windrow.errors import LimitError, QueryError, UserFunctionError
 from windrow.measure import Measure, Tick
 from windrow.planner.window_set import FEW, WindowSet
 from windrow.query import Query
@@ -165,6 +165,22 @@ class Engine:
                     raise
                 named = None if origin is None else origin if rows is None else origin[rows]
                 raise blame(partial, inputs, named, problem) from problem
+
+    def require_room(self, count: int) -> None:
+        """A LimitError if `count` more events would be too many for what keeps them one by one."""
+        limit = self.settings.max_slices
+        for answer in self.binding.answers.values():
+            store = answer.store
+            if isinstance(store, Numbers):
+                continue
+            # How many of the new values are different from those that a multiset has is not known yet.
+            held = store.held + (count if isinstance(store, Log) else 0)
+            if held > limit:
+                raise LimitError(
+                    f"{held:,} values of {', '.join(answer.columns)} would be kept one by one, more than the limit "
+                    f"of max_slices={limit:,}; nothing of this batch was taken: advance the watermark more often, "
+                    "or raise max_slices"
+                )
 
     def keep(
         self,

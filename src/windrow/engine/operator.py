@@ -122,29 +122,35 @@ class Operator:
         kept = self._kept()
         lates = [engine.too_late(batch, times, scan[0]) for engine in self.engines]
         late_rows = 0
+        missed = [0]
         if any(late is not None for late in lates):
-            late_rows = self._set_late_aside(batch, len(times), lates)
+            late_rows = self._set_late_aside(batch, len(times), lates, missed)
         try:
             for engine, late in zip(self.engines, lates, strict=True):
                 part = (batch, times, rows) if late is None else _only(~late[0], batch, times, rows)
                 if len(part[1]):
                     found = scan if late is None else scan_times(part[1])
                     engine.take(part[0], part[1], arrival, part[2], found)
-                    self.counters.partly_late += engine.partly_late(part[1], found[0])
+                    missed.append(engine.partly_late(part[1], found[0]))
         except BaseException:
             self.engines = kept or self.engines
             raise
         self.counters.arrivals += len(times)
+        # What several engines count may be the same events.
+        self.counters.partly_late += max(missed)
         self.highest_time = scan[1] if self.highest_time is None else max(self.highest_time, scan[1])
         self.counters.events += len(times) - late_rows
 
-    def _set_late_aside(self, batch: pa.RecordBatch, count: int, lates: list[Any]) -> int:
-        """Events that are too late for every window go to `late()`; how many they are."""
+    def _set_late_aside(self, batch: pa.RecordBatch, count: int, lates: list[Any], missed: list[int]) -> int:
+        """Events that are too late for every window go to `late()`; how many they are.
+
+        How many others are too late for all windows of an engine is added to `missed`.
+        """
         gone, late = np.ones(count, bool), np.zeros(count, bool)
         for found in lates:
             gone &= False if found is None else found[0]
             late |= False if found is None else found[1]
-        self.counters.partly_late += int(np.count_nonzero(late & ~gone))
+        missed.append(int(np.count_nonzero(late & ~gone)))
         late &= gone
         if late.any():
             self._late.append(batch.filter(pa.array(late)))

@@ -50,7 +50,7 @@ class Metrics:
     """Counters since the operator was made, and sizes now.
 
     `events` were taken in, `late` ones missed all of their windows, `partly_late` ones are among
-    `events` but missed some. `live_slices` counts slices, each of which has a cell per key;
+    `events` but missed some. `live_slices` counts slices; where all keys are cut alike, each has a cell per key;
     `partial_bytes` is what the partials of all cells need, `bytes` what everything takes. `pending`
     events are kept one by one until no earlier one can come, because a window depends on their order.
     """

@@ -86,7 +86,9 @@ def splits(c: Characteristics) -> Decision:
 
 def removal(c: Characteristics) -> Decision:
     """Scotty, Figure 6: how are events taken out of a slice?"""
-    if c.ordered or not c.count_measure:
+    if c.ordered:
+        return Decision("never needed", "the stream is ordered, so nothing shifts from slice to slice")
+    if not c.count_measure:
         return Decision("never needed", "no window counts events, so none shifts from slice to slice")
     if c.invertible:
         return Decision("by invert", "all aggregates are invertible")

@@ -181,9 +181,8 @@ def _decisions(query: Query) -> list[str]:
     )
     lines = [f"{what + ':':<21} {d.answer}, because {d.reason}" for what, d in rows]
     if any(map(needs_order, query.windows.values())):
-        lines[0] += "; until the horizon has passed them"
         lines.append(
-            "in practice:          events enter slices in order, so nothing is ever split or removed; the last two "
-            "lines say what it would take otherwise"
+            "in practice:          events wait until the horizon has passed them and enter slices in order, so nothing "
+            "is ever split or removed; the lines above say what it would take otherwise"
         )
     return ["", *lines]

@@ -16,7 +16,7 @@ class Changelog:
     """What was given out and is not final, and which keys have had late events since."""
 
     def __init__(self, tick: np.dtype) -> None:
-        self.given = ledger.Rows.empty(tick)
+        self.given = ledger.Given.empty(tick)
         self.dirty = np.zeros(0, bool)
 
     def note_late(self, times: np.ndarray, numbers: np.ndarray | None, watermark: Tick, keys: int) -> None:
@@ -28,7 +28,7 @@ class Changelog:
         if len(self.dirty) < keys:
             self.dirty = np.append(self.dirty, np.zeros(keys - len(self.dirty), bool))
 
-    def revise(self, emission: Emission, now: Due, slices: KeyedSlices, presence: Numbers) -> ledger.Rows:
+    def revise(self, emission: Emission, now: Due, slices: KeyedSlices, presence: Numbers) -> ledger.Given:
         """Emit what turns the rows of keys with late events into those of now; what is on record then."""
         assert now.key is not None
         now = now.where(self.dirty[now.key])
@@ -58,7 +58,7 @@ class Changelog:
         self.dirty = np.zeros(len(live), bool)
 
 
-def on_record(due: Due, slices: KeyedSlices, presence: Numbers) -> ledger.Rows:
+def on_record(due: Due, slices: KeyedSlices, presence: Numbers) -> ledger.Given:
     """What the ledger keeps of windows."""
     zero = np.zeros(len(due), np.int64)
     count = opening = closing = zero
@@ -67,4 +67,4 @@ def on_record(due: Due, slices: KeyedSlices, presence: Numbers) -> ledger.Rows:
         if len(slices.ranked):
             opening, closing = slices.opening[due.first], slices.closing[due.last - 1]
     assert due.key is not None
-    return ledger.Rows(due.key, due.spec, due.start, due.end, count, opening, closing, zero)
+    return ledger.Given(due.key, due.spec, due.start, due.end, count, opening, closing, zero)

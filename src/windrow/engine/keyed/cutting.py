@@ -178,7 +178,7 @@ def cut_segments(  # type: ignore[no-untyped-def]
                 if edges[j + 1] <= t:
                     j += np.searchsorted(edges[j:], t, side="right") - 1
             if not apart:
-                apart = (gap >= 0 and t - times[i - 1] > gap) or (pointwise and t != times[i - 1])
+                apart = (gap >= 0 and t > times[i - 1] + gap) or (pointwise and t != times[i - 1])
                 if marks.shape[0] > 0:
                     apart = apart or marks[i] > 0
                 for d in range(reach.shape[0]):
@@ -224,7 +224,7 @@ def cut_sorted(
 
 
 @njit(cache=True, nogil=True)
-def spread(low, high, value, order, out):  # type: ignore[no-untyped-def]
+def give_to_events(low, high, value, order, out):  # type: ignore[no-untyped-def]
     """out[order[i]] = value[p] for each event i of piece p."""
     for p in range(low.shape[0]):
         for i in range(low[p], high[p]):

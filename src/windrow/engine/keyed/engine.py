@@ -21,7 +21,7 @@ from windrow.engine.emission import Emission
 from windrow.engine.engine import Engine
 from windrow.engine.keyed.arena import Arena
 from windrow.engine.keyed.changelog import Changelog, on_record
-from windrow.engine.keyed.cutting import by_key_and_time, spread
+from windrow.engine.keyed.cutting import by_key_and_time, give_to_events
 from windrow.engine.keyed.order import Order, places
 from windrow.engine.keyed.pending import Chunk, Pending, Released
 from windrow.engine.keyed.slices import KeyedSlices
@@ -59,7 +59,7 @@ class Keyed(Engine):
         self.arena = Arena(self, self.timed.dynamic, ranked=ordered)
         self.changelog = Changelog(dtype)
         self.waiting = Pending()
-        discretizers = discretizers_for(query.windows, self.measure, schema, query.time)
+        discretizers = discretizers_for(query.windows, self.measure, schema)
         self.order = Order(dtype, discretizers) if discretizers else None
         self.frontier: Tick = self.lowest - 1
         self.threshold: Tick = self.lowest
@@ -94,8 +94,7 @@ class Keyed(Engine):
     def bad_values(self, batch: pa.RecordBatch) -> list[tuple[str, np.ndarray, str]]:
         found = super().bad_values(batch)
         for window in self.query.windows.values():
-            if window.columns:
-                found += bad_rows(window, batch, self.measure)
+            found += bad_rows(window, batch, self.measure)
         return found
 
     def too_late(
@@ -131,6 +130,7 @@ class Keyed(Engine):
         scan: tuple[Tick, Tick, bool],
     ) -> None:
         """Take in good events; `rows` are their places in the batch given."""
+        self.require_room(len(times))
         known = self.keys.count
         try:
             numbers = self.keys.numbers(batch)
@@ -159,8 +159,9 @@ class Keyed(Engine):
         limit = self.settings.max_slices
         if len(self.waiting) + len(times) > limit:
             raise LimitError(
-                f"{len(self.waiting) + len(times):,} events wait for the watermark, more than the limit of "
-                f"max_slices={limit:,}; nothing of this batch was taken"
+                f"{len(self.waiting) + len(times):,} events would wait for the watermark, more than the limit of "
+                f"max_slices={limit:,}; nothing of this batch was taken: advance the watermark more often, "
+                "lower the lateness, or raise max_slices"
             )
         needed = takeable(batch, self.binding.value_columns)
         chunk = Chunk(needed, times, arrival, numbers, scan[2])
@@ -219,7 +220,7 @@ class Keyed(Engine):
         times, reach = times[order], reach[:, order]
         new, low, high = self._cut(times, keys, bounds, reach, np.empty(0, np.int64), *scan[:2])
         cell = np.empty(len(times), np.int64)
-        spread(low, high, new.slot, order, cell)
+        give_to_events(low, high, new.slot, order, cell)
         return new, Cells(cell), high - low
 
     def _cut(
@@ -241,29 +242,25 @@ class Keyed(Engine):
 
     # -- events whose order is known -------------------------------------------------------------
 
-    def _release(self, frontier: Tick, *, finished: bool) -> None:
-        """Take in all events up to the frontier, in order, for good."""
+    def _release(self, waiting: Pending, frontier: Tick, *, finished: bool) -> None:
+        """Take in all events up to the frontier, in order; `_look_back` takes it back.
+
+        Their slices stay apart from those that were there, so that nothing of these changes.
+        """
         assert self.order is not None
         while True:
-            part, remaining = self.waiting.upto(frontier, self.keys.count)
+            part, waiting.chunks = waiting.upto(frontier, self.keys.count)
             if part is None:
                 break
-            before = self.order
-            self.order = before.copy()
-            try:
-                new = self._digest(part, frontier)
-                try:
-                    self.arena.insert(new, self.timed.gap, self.timed.pointwise)
-                except BaseException:
-                    self.arena.give_back(new.slot)
-                    raise
-            except BaseException:
-                self.order = before
-                raise
-            self.waiting.chunks = remaining
-            self.frontier = max(self.frontier, part.chunk.extent[1])
+            new = self._digest(part, frontier)
+            self.arena.slices = self.slices.with_new(new)
         self.order.pass_time(frontier, finished=finished)
-        self.frontier = frontier
+
+    def _look_back(self, order: Order | None) -> None:
+        """Go back to an order that was: the slices of events that were released since are forgotten."""
+        if order is not None and self.order is not order:
+            self.order = order
+            self.arena.keep(self.slices.rank < order.seen[self.slices.key])
 
     def _digest(self, part: Released, frontier: Tick) -> KeyedSlices:
         """Slices of released events, folded."""
@@ -290,7 +287,7 @@ class Keyed(Engine):
     # -- watermarks and results ------------------------------------------------------------------
 
     @property
-    def spread(self) -> int:
+    def keys_per_window(self) -> int:
         """For how many keys each window is answered."""
         return 1
 
@@ -302,14 +299,24 @@ class Keyed(Engine):
         horizon = self.measure.highest if finished else self.horizon(watermark)
         if finished:
             point = self.measure.highest
-        if self.order is not None:
-            self._release(horizon, finished=finished)
-        if self.settings.mode == "append":
-            emission = Emission(self, self.slices.slot)
-            for due in self._due(old, point):
-                emission.change(due, "insert", np.zeros(len(due), np.int64))
-        else:
-            emission = self._revise(old, point, finished=finished)
+        order, waiting = self.order, self.waiting
+        try:
+            if order is not None:
+                self.order, self.waiting = order.copy(), Pending(waiting.chunks)
+                self._release(self.waiting, horizon, finished=finished)
+            if self.settings.mode == "append":
+                emission = Emission(self, self.slices.slot)
+                for due in self._due(old, point):
+                    emission.change(due, "insert", np.zeros(len(due), np.int64))
+            else:
+                emission = self._revise(old, point, finished=finished)
+        except BaseException:
+            self.waiting = waiting
+            self._look_back(order)
+            raise
+        if order is not None:
+            self.frontier = horizon
+            self.arena.coalesce(self.slices.leads(self.timed.gap, self.timed.pointwise))
         self.watermark = watermark
         self._let_go(horizon)
         return emission.batches
@@ -337,7 +344,8 @@ class Keyed(Engine):
         order = self.order
         try:
             if order is not None and not finished:
-                self._look_ahead(point)
+                self.order = order.copy()
+                self._release(Pending(self.waiting.chunks), point, finished=False)
             emission = Emission(self, self.slices.slot)
             changelog, dtype = self.changelog, self.measure.dtype
             changelog.grow(self.keys.count)
@@ -354,26 +362,6 @@ class Keyed(Engine):
         changelog.given = given.with_more(fresh)
         changelog.dirty[:] = False
         return emission
-
-    def _look_ahead(self, point: Tick) -> None:
-        """Go on to `point` as if no late event came any more; `_look_back` takes it back."""
-        assert self.order is not None
-        self.order = self.order.copy()
-        waiting = Pending(self.waiting.chunks)
-        while True:
-            part, waiting.chunks = waiting.upto(point, self.keys.count)
-            if part is None:
-                break
-            new = self._digest(part, point)
-            self.arena.slices = self.slices.with_new(new)
-        self.order.pass_time(point, finished=False)
-
-    def _look_back(self, order: Order | None) -> None:
-        """Forget the slices that were made by looking ahead."""
-        if order is None or self.order is order:
-            return
-        self.order = order
-        self.arena.keep(self.slices.rank < order.seen[self.slices.key])
 
     # -- letting go ------------------------------------------------------------------------------
 
@@ -465,13 +453,20 @@ class Keyed(Engine):
     def begin_after(self, newest: Tick) -> Tick:
         """Begin in a running stream whose newest event is at `newest`: the first complete start."""
         if any(mark.since <= newest for mark in self.timed.landmarks):
-            raise QueryError("a landmark window cannot be added once events since its landmark have passed")
+            raise QueryError(
+                f"{self._names()} cannot be added: events since its landmark have passed and were not kept for it"
+            )
         if self.order is not None:
             self.born = newest
         if self.timed.dynamic:
-            raise QueryError("a session whose gap comes from a column cannot be added to a running operator")
+            raise QueryError(
+                f"{self._names()} cannot be added to a running operator: how far earlier events reach is not known"
+            )
         longest = self.timed.sessions.ticks.max(initial=0).item()
         return next_after(newest + longest)
+
+    def _names(self) -> str:
+        return "window " + ", ".join(map(repr, self.query.windows))
 
     def remove_window(self, name: str) -> None:
         """Stop answering a window."""

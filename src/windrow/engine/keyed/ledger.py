@@ -26,7 +26,7 @@ INSERT, UPDATE, DELETE = 1, 2, 3
 
 
 @dataclass
-class Rows:
+class Given:
     """Windows that were given out; `count` is -1 where the row was deleted since."""
 
     key: np.ndarray
@@ -39,18 +39,18 @@ class Rows:
     revision: np.ndarray
 
     @classmethod
-    def empty(cls, tick: np.dtype) -> Rows:
+    def empty(cls, tick: np.dtype) -> Given:
         whole, ticks = np.empty(0, np.int64), np.empty(0, tick)
         return cls(whole, whole, ticks, ticks, whole, whole, whole, whole)
 
     def __len__(self) -> int:
         return len(self.key)
 
-    def where(self, keep: np.ndarray) -> Rows:
-        return Rows(*(getattr(self, f.name)[keep] for f in fields(self)))
+    def where(self, keep: np.ndarray) -> Given:
+        return Given(*(getattr(self, f.name)[keep] for f in fields(self)))
 
-    def with_more(self, other: Rows) -> Rows:
-        return Rows(*(np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)))
+    def with_more(self, other: Given) -> Given:
+        return Given(*(np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)))
 
     @property
     def nbytes(self) -> int:
@@ -69,7 +69,7 @@ class Changes:
     inserted: np.ndarray
     given: np.ndarray
     now: np.ndarray
-    kept: Rows
+    kept: Given
 
 
 @njit(cache=True, nogil=True)
@@ -127,7 +127,7 @@ def compare(  # type: ignore[no-untyped-def]
         i = j
 
 
-def changes(given: Rows, now: Rows) -> Changes:
+def changes(given: Given, now: Given) -> Changes:
     """What turns the rows that were given out into those that are true now."""
     both = given.with_more(now)
     tag = np.repeat([0, 1], [len(given), len(now)])
@@ -151,7 +151,7 @@ def changes(given: Rows, now: Rows) -> Changes:
     return Changes(deleted, updated, inserted, before, after, both.where(keep))
 
 
-def _differs(rows: Rows, order: np.ndarray) -> np.ndarray:
+def _differs(rows: Given, order: np.ndarray) -> np.ndarray:
     """Whether each row, in this order, has another identity than the one before."""
     new = np.zeros(len(order), bool)
     new[:1] = True

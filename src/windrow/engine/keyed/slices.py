@@ -97,18 +97,12 @@ class KeyedSlices:
         different times must stay apart.
         """
         together = self.with_new(new)
-        leads = find_leads(
-            together.key,
-            together.first,
-            together.last,
-            together.edge,
-            together.closed,
-            together.ranked,
-            together.reach,
-            together.first.dtype.type(gap),
-            pointwise,
-        )
-        return together.joined(leads)
+        return together.joined(together.leads(gap, pointwise))
+
+    def leads(self, gap: object, pointwise: bool) -> np.ndarray:
+        """Whether something separates each slice from the one before; see `insert`."""
+        columns = (self.key, self.first, self.last, self.edge, self.closed, self.ranked, self.reach)
+        return find_leads(*columns, self.first.dtype.type(gap), pointwise)
 
     def joined(self, leads: np.ndarray) -> tuple[KeyedSlices, np.ndarray, np.ndarray]:
         """Each slice that does not lead, joined to the one that leads before it; see `insert`."""
@@ -174,7 +168,7 @@ def find_leads(key, first, last, edge, closed, ranked, reach, gap, pointwise):  
             or edge[i] != edge[i - 1]
             or closed[i] != closed[i - 1]
             or (ranked.shape[0] > 0 and ranked[1, i] > 0)
-            or (gap >= 0 and first[i] - latest > gap)
+            or (gap >= 0 and first[i] > latest + gap)
             or (pointwise and first[i] != latest)
         )
         for d in range(reach.shape[0]):

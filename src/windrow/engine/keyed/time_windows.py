@@ -19,6 +19,7 @@ from windrow.engine.keyed.cutting import Pieces, cut_sorted
 from windrow.engine.keyed.slices import KeyedSlices
 from windrow.engine.sequence import gaps_of
 from windrow.engine.windows import Due
+from windrow.errors import QueryError
 from windrow.measure import Measure, Tick
 from windrow.planner.window_set import WindowSet
 from windrow.windows.base import Window
@@ -44,10 +45,7 @@ class TimeWindows:
         self.inclusive = np.array([isinstance(w, Session) for w in windows.values()])
         self.landmarks = _landmarks(windows, self._measure)
         self._snapshots = [i for i, w in enumerate(windows.values()) if isinstance(w, Snapshot)]
-        steps = {
-            f"step {i}": Tumbling(_plain(mark.every), _plain(mark.since % mark.every))
-            for i, mark in enumerate(self.landmarks)
-        }
+        steps: dict[str, Window] = {f"step {i}": timed.Steps(mark) for i, mark in enumerate(self.landmarks)}
         named = {f"window {name}": window for name, window in windows.items()}
         self._fixed = WindowSet.of(named | steps, self._measure) if steps else placed
         self._by_edges = Edges(self._fixed)
@@ -200,6 +198,11 @@ def _sessions(windows: Mapping[str, Window], measure: Measure) -> tuple[timed.Se
     known = [(i, w) for i, w in enumerate(windows.values()) if isinstance(w, Session)]
     static = sorted((measure.ticks(w.gap, what="gap"), i) for i, w in known if w.gap is not None)
     dynamic = [(i, w) for i, w in known if w.gap is None]
+    if len(dynamic) > timed.MOST_DYNAMIC:
+        raise QueryError(
+            f"{len(dynamic)} sessions take their gap from a column, and one query can have {timed.MOST_DYNAMIC}: "
+            "divide them over several queries"
+        )
     sessions = timed.Sessions(
         np.array([i for _, i in static], np.int64),
         np.array([gap for gap, _ in static], measure.dtype),

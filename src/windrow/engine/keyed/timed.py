@@ -16,10 +16,13 @@ from numba import njit
 from windrow.engine.arrays import ranges
 from windrow.engine.keyed.slices import KeyedSlices
 from windrow.engine.windows import FIRST_ROOM, Due, first_ending_after, joined, periodic_due
-from windrow.measure import Tick
+from windrow.measure import Measure, Tick
 from windrow.planner.window_set import WindowSet
+from windrow.windows.base import Periodic, Window
 
 STATIC = np.int64(2**32 - 1)
+# Sessions with a gap from a column have a bit each above, and the sign is not used.
+MOST_DYNAMIC = 31
 
 
 @dataclass(frozen=True)
@@ -91,13 +94,13 @@ class Sessions:
 
     def apart(self, slices: KeyedSlices) -> np.ndarray:
         """Whether a session that is not final may end between each slice and the one before it."""
-        gap = slices.first[1:] - slices.last[:-1]
         count = slices.closed & STATIC
         apart = np.zeros(len(slices), bool)
         if len(self.ticks):
             # The smallest gap that is not final for the slice decides.
             least = self.ticks[np.minimum(count[1:], len(self.ticks) - 1)]
-            apart[1:] = (count[1:] < len(self.ticks)) & (gap > least)
+            ended = slices.first[1:] > slices.last[:-1] + least
+            apart[1:] = (count[1:] < len(self.ticks)) & ended
         for d in range(len(self.dynamic)):
             open_ = (slices.closed[1:] >> (32 + d)) & 1 == 0
             apart[1:] |= open_ & (slices.first[1:] > slices.reach[d, :-1])
@@ -117,9 +120,50 @@ class Landmarks:
         step = np.floor_divide(times - self.since, self.every)
         if times.dtype.kind == "f":
             # Division may be off by one step in the last bit.
-            step += self.since + (step + 1) * self.every <= times
-            step -= self.since + step * self.every > times
-        return step, self.since + (step + 1) * self.every
+            step += self.edge(step + 1) <= times
+            step -= self.edge(step) > times
+        return step, self.edge(step + 1)
+
+    def edge(self, step: np.ndarray) -> np.ndarray:
+        """Where each step begins."""
+        return self.since + step * self.every
+
+
+@dataclass(frozen=True)
+class Steps(Window):
+    """The steps of a landmark window, as windows of their own: where slices are cut.
+
+    On a float measure `since + k * every` must be the very numbers that the window's ends are, so they
+    are not a progression from zero.
+    """
+
+    landmark: Landmarks
+
+    def place(self, measure: Measure) -> tuple[Periodic | PlacedSteps, ...]:
+        mark = self.landmark
+        if measure.floating:
+            return (PlacedSteps(mark),)
+        return (Periodic.of(length=mark.every, every=mark.every, offset=mark.since),)
+
+
+@dataclass(frozen=True)
+class PlacedSteps:
+    """Steps on a float measure; see `windrow.windows.base.Irregular`."""
+
+    landmark: Landmarks
+
+    @property
+    def length(self) -> Tick:
+        return self.landmark.every
+
+    def windows_at(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        step = np.unique(self.landmark.ends(times)[0])
+        return self.landmark.edge(step), self.landmark.edge(step + 1)
+
+    def windows(self, first: Tick, last: Tick) -> tuple[np.ndarray, np.ndarray]:
+        low, high = self.landmark.ends(np.array([first, last]))[0]
+        step = np.arange(low, high + 1)
+        return self.landmark.edge(step), self.landmark.edge(step + 1)
 
 
 @njit(cache=True, nogil=True)

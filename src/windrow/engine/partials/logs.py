@@ -169,6 +169,11 @@ class Log:
         return bound.finish(low, high, lambda positions: decoders[0](codes[positions], None))
 
     @property
+    def held(self) -> int:
+        """How many events are kept."""
+        return len(self._columns[0]) + sum(len(part[0]) for part in self._waiting)
+
+    @property
     def nbytes(self) -> int:
         parts = [self._columns, *self._waiting]
         return int(sum(c.nbytes for part in parts for c in part))

@@ -402,6 +402,11 @@ class Multisets:
         return bound.build([values], defined, decoders)
 
     @property
+    def held(self) -> int:
+        """How many values are kept."""
+        return int(self._length.sum()) + sum(len(values) for _, values in self._waiting)
+
+    @property
     def nbytes(self) -> int:
         waiting = sum(c.nbytes + v.nbytes for c, v in self._waiting)
         return self._cells.nbytes + int(self._values.nbytes + self._upto.nbytes) + waiting

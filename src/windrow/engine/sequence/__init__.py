@@ -29,6 +29,7 @@ from windrow.engine.sequence.stepped import Recipe, Stepped
 from windrow.engine.sequence.user_step import UserStepped
 from windrow.errors import QueryError
 from windrow.measure import Measure
+from windrow.planner.layout import needs_order
 from windrow.windows.advancing import Advancing
 from windrow.windows.base import Window
 from windrow.windows.delta import Delta
@@ -51,26 +52,13 @@ __all__ = [
     "gaps_of",
 ]
 
-ORDER_BASED = (
-    Advancing,
-    Delta,
-    Deterministic,
-    Latest,
-    Nondeterministic,
-    Punctuated,
-    Rows,
-    SlideByRows,
-    Threshold,
-)
-
 
 def discretizer_for(
-    window: Window, measure: Measure, schema: pa.Schema, time: str, *, name: str | None = None
+    window: Window, measure: Measure, schema: pa.Schema, *, name: str | None = None
 ) -> Discretizer:
     """The discretizer of a window over a table of this schema.
 
-    `time` is the time column, whose type `measure` knows; `name` is what the query calls the window,
-    for errors.
+    `name` is what the query calls the window, for errors.
     """
     check_types(name, window, schema, measure)
     shown = f"the window {window}" if name is None else f"window {name!r}"
@@ -88,7 +76,7 @@ def discretizer_for(
 
 
 def discretizers_for(
-    windows: Mapping[str, Window], measure: Measure, schema: pa.Schema, time: str
+    windows: Mapping[str, Window], measure: Measure, schema: pa.Schema
 ) -> list[tuple[np.ndarray, Discretizer]]:
     """The discretizers of the windows that depend on order, with the places of their windows."""
     counts = [(i, w) for i, w in enumerate(windows.values()) if isinstance(w, Rows)]
@@ -98,8 +86,8 @@ def discretizers_for(
         counted = Counted([window for _, window in counts], measure.dtype, shown=shown)
         found.append((np.array([i for i, _ in counts]), counted))
     for i, (name, window) in enumerate(windows.items()):
-        if isinstance(window, ORDER_BASED) and not isinstance(window, Rows):
-            one = discretizer_for(window, measure, schema, time, name=name)
+        if needs_order(window) and not isinstance(window, Rows):
+            one = discretizer_for(window, measure, schema, name=name)
             found.append((np.array([i]), one))
     return found
 

@@ -87,7 +87,7 @@ class Discretizer(ABC):
         """Bytes of state."""
 
 
-class Keyed(Discretizer):
+class KeyStated(Discretizer):
     """A discretizer all of whose state is numbers by key number."""
 
     state: KeyState

@@ -20,7 +20,7 @@ import numpy as np
 from numba import njit
 
 from windrow.engine.numbers import frozen
-from windrow.engine.sequence.base import Keyed, below
+from windrow.engine.sequence.base import KeyStated, below
 from windrow.engine.sequence.open_windows import MOST_OPEN, too_many_open
 from windrow.engine.sequence.run import Run, Windows
 from windrow.engine.sequence.state import KeyState
@@ -90,7 +90,7 @@ def list_open(seen, length, every):  # type: ignore[no-untyped-def]
     return which, keys, begin
 
 
-class Counted(Keyed):
+class Counted(KeyStated):
     """All count windows of a query at once; see the module. `open` is how many windows are open."""
 
     def __init__(self, windows: Sequence[Rows], dtype: np.dtype[Any], *, shown: str) -> None:

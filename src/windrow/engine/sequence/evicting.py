@@ -20,7 +20,7 @@ import pyarrow as pa
 from windrow.aggregates.user import as_function
 from windrow.engine.compiler import kernel
 from windrow.engine.numbers import NUMBA_TYPES, frozen
-from windrow.engine.sequence.base import Keyed, below
+from windrow.engine.sequence.base import KeyStated, below
 from windrow.engine.sequence.evicting_loop import NEED_TIMES, NEGATIVE, ROLES, TOO_MANY, source
 from windrow.engine.sequence.recipes import moment_of
 from windrow.engine.sequence.run import Run, Windows, spread
@@ -47,7 +47,7 @@ from windrow.windows.nondeterministic import Nondeterministic
 SENTENCES = {NEGATIVE: "evicted a negative number of events", TOO_MANY: "evicted more events than there are"}
 
 
-class Evicting(Keyed):
+class Evicting(KeyStated):
     """See the module."""
 
     def __init__(self, window: Nondeterministic, measure: Measure, schema: pa.Schema, *, shown: str) -> None:

@@ -72,9 +72,9 @@ def bad_gaps(session: Session, batch: pa.RecordBatch, measure: Measure) -> BadRo
     gaps = gaps_of(session, batch, measure)
     times, _ = ticks_of(batch.column(measure.column), measure)
     if measure.floating:
-        refuse(times + gaps > measure.highest, beyond)
+        refuse(times + gaps >= measure.highest, beyond)
     else:
         # As unsigned numbers, which the distance from the lowest to the highest tick fits into.
         room = np.uint64(measure.highest) - times.view(np.uint64)
-        refuse(gaps.view(np.uint64) > room, beyond)
+        refuse(gaps.view(np.uint64) >= room, beyond)
     return found

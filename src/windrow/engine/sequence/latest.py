@@ -21,7 +21,7 @@ import numpy as np
 
 from windrow.engine.compiler import kernel
 from windrow.engine.numbers import frozen
-from windrow.engine.sequence.base import Keyed, require_flags, require_ticks
+from windrow.engine.sequence.base import KeyStated, require_flags, require_ticks
 from windrow.engine.sequence.run import Run, Windows
 from windrow.engine.sequence.state import KeyState
 from windrow.engine.sequence.ticks import clipped
@@ -51,7 +51,7 @@ def looks(bounds, first, times, every, offset, due, waiting, segment, end, look)
 """
 
 
-class LatestEvents(Keyed):
+class LatestEvents(KeyStated):
     """See the module."""
 
     def __init__(self, window: Latest, measure: Measure) -> None:

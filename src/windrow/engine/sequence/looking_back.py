@@ -22,7 +22,7 @@ import numpy as np
 from numba import njit
 
 from windrow.engine.numbers import frozen
-from windrow.engine.sequence.base import Keyed, below, require_flags, require_ticks
+from windrow.engine.sequence.base import KeyStated, below, require_flags, require_ticks
 from windrow.engine.sequence.run import Run, Windows, spread
 from windrow.engine.sequence.state import KeyState
 from windrow.engine.sequence.ticks import after, back, clipped
@@ -88,7 +88,7 @@ def look_back(  # type: ignore[no-untyped-def]
     return n
 
 
-class LookingBack(Keyed):
+class LookingBack(KeyStated):
     """See the module."""
 
     def __init__(self, window: SlideByRows, measure: Measure) -> None:

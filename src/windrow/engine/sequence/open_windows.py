@@ -27,9 +27,10 @@ WALK = 16
 
 
 def too_many_open(window: str) -> LimitError:
-    """The error for windows that begin and never end."""
+    """The error for too many windows that have begun and not ended."""
     return LimitError(
-        f"{window} has begun windows without ending them: more than {MOST_OPEN:,} would be open at once"
+        f"{window}: more than {MOST_OPEN:,} windows would be open at once, over all keys; begin fewer of them, "
+        "or end them earlier"
     )
 
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.engine.numbers import numbers
+from windrow.engine.numbers import kind_of, numbers
 from windrow.engine.predicates import Condition
 from windrow.engine.sequence.run import Run
 from windrow.engine.sequence.stepped import Recipe
@@ -83,7 +83,7 @@ def delta(window: Delta, schema: pa.Schema) -> Recipe:
 
 def advancing(window: Advancing, schema: pa.Schema) -> Recipe:
     sizes = (window.length, window.every, window.offset)
-    whole = pa.types.is_integer(schema.field(window.column).type) and all(isinstance(s, int) for s in sizes)
+    whole = kind_of(schema.field(window.column).type) == "i" and all(isinstance(s, int) for s in sizes)
 
     def inputs(run: Run) -> list[np.ndarray]:
         values, _ = numbers(run.batch.column(window.column))

@@ -12,7 +12,7 @@ Each event is released once, in the order of its key's sequence, so a rank never
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,15 +89,8 @@ class Windows:
         if mask.all():
             return self
         start = None if self.start is None else self.start[mask]
-        return Windows(self.key[mask], self.begin[mask], self.end[mask], self.finish[mask], start)
-
-    @staticmethod
-    def joined(parts: Sequence[Windows]) -> Windows:
-        """Several sets of windows in one; all of them with starts, or none."""
-        names = ("key", "begin", "end", "finish")
-        key, begin, end, finish = (np.concatenate([getattr(p, name) for p in parts]) for name in names)
-        starts = [part.start for part in parts if part.start is not None]
-        return Windows(key, begin, end, finish, np.concatenate(starts) if starts else None)
+        which = None if self.which is None else self.which[mask]
+        return Windows(self.key[mask], self.begin[mask], self.end[mask], self.finish[mask], start, which)
 
 
 def spread(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.engine.keyed.engine import Keyed
-from windrow.engine.keyed.ledger import Rows
+from windrow.engine.keyed.ledger import Given
 from windrow.engine.keyed.order import Found, Order, places
 from windrow.engine.keyed.pending import Chunk, Pending, joined
 from windrow.engine.keyed.slices import KeyedSlices
@@ -24,9 +24,9 @@ def write(writer: Writer, engine: Keyed, prefix: str) -> dict[str, Any]:
         if name != "slot":
             writer.array(f"{prefix}slices {name}", column)
     common.write_stores(writer, engine, prefix, engine.slices.slot, 1)
-    for field in fields(Rows):
+    for field in fields(Given):
         writer.array(f"{prefix}given {field.name}", getattr(engine.changelog.given, field.name))
-    writer.array(prefix + "dirty", engine.changelog.dirty)
+    writer.array(prefix + "dirty", np.flatnonzero(engine.changelog.dirty))
     if engine.order is not None:
         _write_order(writer, engine.order, prefix)
         _write_pending(writer, engine.waiting, prefix)
@@ -77,9 +77,10 @@ def read(reader: Reader, engine: Keyed, about: dict[str, Any], prefix: str) -> N
     if np.any(engine.presence.n[: len(slices)] < 1):
         raise StateError("the snapshot has slices without events")
     engine.changelog.given = _read_given(reader, engine, prefix, keys)
-    engine.changelog.dirty = reader.array(prefix + "dirty", bool)
-    if len(engine.changelog.dirty) > keys:
-        raise StateError("the snapshot has more late keys than keys")
+    dirty = reader.array(prefix + "dirty", np.int64)
+    _require_keys(dirty, keys)
+    engine.changelog.grow(keys)
+    engine.changelog.dirty[dirty] = True
     if engine.order is not None:
         _read_order(reader, engine, engine.order, prefix, keys)
         _read_pending(reader, engine, prefix, keys)
@@ -118,10 +119,10 @@ def _require_keys(key: np.ndarray, keys: int) -> None:
         raise StateError("the snapshot refers to keys that it does not have")
 
 
-def _read_given(reader: Reader, engine: Keyed, prefix: str, keys: int) -> Rows:
+def _read_given(reader: Reader, engine: Keyed, prefix: str, keys: int) -> Given:
     old = engine.changelog.given
-    columns = [reader.array(f"{prefix}given {f.name}", getattr(old, f.name).dtype) for f in fields(Rows)]
-    rows = Rows(*columns)
+    columns = [reader.array(f"{prefix}given {f.name}", getattr(old, f.name).dtype) for f in fields(Given)]
+    rows = Given(*columns)
     specs = len(engine.query.windows)
     if any(len(c) != len(rows) for c in columns) or np.any((rows.spec < 0) | (rows.spec >= specs)):
         raise StateError("the rows given out in the snapshot do not fit its windows")
