@@ -175,8 +175,20 @@ BAD_ROWS = {
     "gap of zero": (wr.session("g"), FOUR, [1, 0, 3, 4], 1, "must be longer than zero"),
     "negative gap": (wr.session("g"), FOUR, [1, -5, 3, 4], 1, "must be longer than zero"),
     "gap beyond the type": (wr.session("g"), FOUR, [1, INT64_MAX - 5, 3, 4], 1, "ends the session beyond"),
-    "gap beyond 64 bits": (wr.session("g"), FOUR, pa.array([1, 2**64 - 5, 3, 4], pa.uint64()), 1, "too large"),
-    "gap finer than ticks": (wr.session("g"), SECONDS, ns([10**9, 1, 10**9, 10**9]), 1, "finer than the ticks"),
+    "gap beyond 64 bits": (
+        wr.session("g"),
+        FOUR,
+        pa.array([1, 2**64 - 5, 3, 4], pa.uint64()),
+        1,
+        "too large",
+    ),
+    "gap finer than ticks": (
+        wr.session("g"),
+        SECONDS,
+        ns([10**9, 1, 10**9, 10**9]),
+        1,
+        "finer than the ticks",
+    ),
     "gap that overflows": (
         wr.session("g"),
         pa.array(FOUR, pa.timestamp("ns")),
@@ -190,7 +202,13 @@ BAD_ROWS = {
     "NaN reading": (wr.tumbling(5, on="g"), FOUR, [1, math.nan, 2, 3], 1, "is not a finite number"),
     "infinite reading": (wr.tumbling(5, on="g"), FOUR, [1, math.inf, 2, 3], 1, "is not a finite number"),
     "reading too large": (wr.tumbling(0.1, on="g"), FOUR, [1.0, 1e300, 2, 3], 1, "is too large for windows"),
-    "value too large": (wr.delta("g", by=1), FOUR, pa.array([0, 2**64 - 1, 5, 6], pa.uint64()), 1, "too large"),
+    "value too large": (
+        wr.delta("g", by=1),
+        FOUR,
+        pa.array([0, 2**64 - 1, 5, 6], pa.uint64()),
+        1,
+        "too large",
+    ),
     "null in a step": (
         wr.deterministic(lambda state, g: (state, 1, 0), state=0),
         FOUR,
@@ -326,7 +344,9 @@ def test_an_unsigned_time_may_begin_at_zero(window, type_):
 @pytest.mark.parametrize("mode", ["append", "update"])
 def test_every_kind_works_on_every_type_of_time(type_, mode):
     ticks = pa.array([51, 59, 53, 53, 70, 71], pa.int32())
-    column = ticks.cast(pa.date32()).cast(type_) if pa.types.is_date(type_) else ticks.cast(pa.int64()).cast(type_)
+    column = (
+        ticks.cast(pa.date32()).cast(type_) if pa.types.is_date(type_) else ticks.cast(pa.int64()).cast(type_)
+    )
     since = datetime(1970, 1, 1, tzinfo=UTC) if pa.types.is_temporal(type_) else 50
     windows = SEQUENCES | {"landmark": wr.landmark(since=since, every=7)}
     table = signals(column)
@@ -399,15 +419,21 @@ def test_a_function_that_returns_nonsense_is_named(name):
         query(window).run(events(FOUR))
 
 
+def opaque(value):
+    """A value that Numba cannot follow."""
+    return eval("value")
+
+
 INTERPRETED = {
-    "begins": (own(lambda s, i: (s, -len([i, repr(i)]), 0)), "returned a negative number of windows"),
-    "half": (own(lambda s, i: (s, len([i, repr(i)]) / 4, 0)), "for begins, which is not a whole number"),
-    "state": (own(lambda s, i: (s + 10**30, 1, 0)), "beyond 64-bit integers"),
-    "shape": (own(lambda s, i: [i, repr(i)]), r"\(state, begins, ends\) is needed"),
-    "recursion": (own(lambda s, i: (deeper(s), 1, 0)), "raised RecursionError at time 0"),
-    "evict": (asked_by(lambda rows: [rows, repr(rows)]), "not a whole number"),
-    "trigger": (asked_by(trigger=lambda i: [i, repr(i)]), "which is not a boolean"),
-    "update": (asked_by(update=lambda state: [state, repr(state)]), "a number is needed"),
+    "negative begins": (own(lambda s, i: (s, opaque(-1), 0)), "returned a negative number of windows"),
+    "half a window": (own(lambda s, i: (s, opaque(0.5), 0)), "for begins, which is not a whole number"),
+    "a state too large": (own(lambda s, i: (s + opaque(10**30), 1, 0)), "beyond 64-bit integers"),
+    "two numbers": (own(lambda s, i: (s, opaque(0))), r"\(state, begins, ends\) is needed"),
+    "nothing": (own(lambda s, i: opaque(None)), r"\(state, begins, ends\) is needed"),
+    "too deep": (own(lambda s, i: (deeper(s), 1, 0)), "raised RecursionError at time 0"),
+    "no eviction": (asked_by(lambda rows: opaque(None)), "not a whole number"),
+    "an integer trigger": (asked_by(trigger=lambda i: opaque(1)), "which is not a boolean"),
+    "an update to text": (asked_by(update=lambda state: opaque("a")), "which is not a number"),
 }
 
 
@@ -444,13 +470,24 @@ def test_a_step_that_begins_windows_without_end_meets_a_limit_and_changes_nothin
     operator.process(events([5, 10]))
     before = operator.snapshot()
     for _ in range(2):
-        with pytest.raises(wr.LimitError, match="more than 10,000,000 would be open at once"):
+        with pytest.raises(wr.LimitError, match="more than 10,000,000"):
             operator.advance(200)
         assert operator.snapshot() == before
     operator.process(pa.table({"t": [4], "i": [2]}))
     assert operator.late().num_rows == 0
     assert operator.advance(6).num_rows == 0
     assert operator.metrics().live_slices == 2
+
+
+@pytest.mark.filterwarnings("ignore::windrow.engine.compiler.InterpretedWarning")
+@pytest.mark.parametrize(
+    "window",
+    [own(lambda s, i: [i, repr(i)]), asked_by(trigger=lambda i: [i, repr(i)])],
+    ids=["step", "trigger"],
+)
+def test_a_function_on_which_numba_itself_stumbles_is_held_to_the_same(window):
+    with pytest.raises(wr.UserFunctionError):
+        query(window).run(events(FOUR))
 
 
 # -- errors leave the operator as it was ---------------------------------------------------------
@@ -573,7 +610,7 @@ def test_a_batch_beyond_the_limit_is_not_taken_and_the_operator_goes_on(window, 
     operator.process(events([1, 10, 20], k=[1, 1, 1]))
     before = operator.snapshot(), operator.metrics()
     more = pa.table({"t": [21, 40], "i": [3, 4], "k": [1, 9]})
-    with pytest.raises(wr.LimitError, match="nothing of this batch was taken|operator is as it was"):
+    with pytest.raises(wr.LimitError, match=r"nothing of this batch was taken|operator is as it was"):
         operator.process(more)
     assert (operator.snapshot(), operator.metrics()) == before
     rows = [operator.advance(15), operator.advance(20)]
@@ -584,7 +621,8 @@ def test_a_batch_beyond_the_limit_is_not_taken_and_the_operator_goes_on(window, 
 
 
 def test_released_events_beyond_the_limit_are_an_error_that_changes_nothing():
-    operator = query(wr.slide_by_rows(1000, every_rows=1)).operator(max_slices=4)
+    looking_back = query(wr.slide_by_rows(1000, every_rows=1), aggregates={"n": wr.count()})
+    operator = looking_back.operator(max_slices=4)
     operator.process(events([1, 2, 3, 4]))
     operator.advance(5)
     operator.process(events([6, 7]))
@@ -622,9 +660,7 @@ def test_a_window_that_never_ends_keeps_as_little_after_a_long_time_as_before(na
     sizes = []
     for step in range(150):
         ticks = range(50 * step, 50 * step + 50)
-        operator.process(
-            pa.table({"t": ticks, "k": [t % 3 for t in ticks], "i": [1] * 50, "g": [100] * 50})
-        )
+        operator.process(pa.table({"t": ticks, "k": [t % 3 for t in ticks], "i": [1] * 50, "g": [100] * 50}))
         operator.advance(50 * step + 50)
         metrics = operator.metrics()
         sizes.append((metrics.live_slices, metrics.bytes, metrics.pending))
@@ -701,7 +737,7 @@ def test_an_event_absurdly_far_ahead_is_diverted(window):
 def test_a_broken_promise_of_order_is_a_bad_row(window):
     first = events([1, 5, 3], g=[1, 1, 1])
     second = pa.table({"t": [4, 5, 6], "i": [3, 4, 5], "g": [1, 1, 1]})
-    with pytest.raises(wr.DataError, match="row 2, value 3.*comes after a later event"):
+    with pytest.raises(wr.DataError, match=r"row 2, value 3.*comes after a later event"):
         query(window, ordered=True).operator().process(first)
     operator = query(window, ordered=True).operator(on_bad="divert")
     operator.process(first)
@@ -932,7 +968,10 @@ def fed(asked, table, *, mode, lateness, batch, seed):
 
 
 @pytest.mark.parametrize("mode", ["append", "update"])
-@pytest.mark.parametrize("name", SIZED)
+@pytest.mark.parametrize(
+    "name",
+    list(SIZED),
+)
 def test_thousands_of_events_in_small_batches_give_what_the_oracle_gives(name, mode):
     asked = wr.query(time="time", key="key0", windows={"w": SIZED[name]}, aggregates=COMPUTED)
     table = stream(1, size=3000)
@@ -950,7 +989,9 @@ def test_all_kinds_in_one_query_without_keys_give_what_the_oracle_gives(mode):
 @pytest.mark.parametrize("mode", ["append", "update"])
 @pytest.mark.parametrize("name", SIZED)
 def test_events_beyond_the_lateness_are_late_as_the_reference_says(name, mode):
-    asked = wr.query(time="time", key="key0", windows={"w": SIZED[name]}, aggregates={"ids": wr.collect("id")})
+    asked = wr.query(
+        time="time", key="key0", windows={"w": SIZED[name]}, aggregates={"ids": wr.collect("id")}
+    )
     table = stream(5, size=300, keys=6, span=2300, lateness=150)
     operator = asked.operator(mode=mode, lateness=60)
     reference = ReferenceOperator(asked, mode=mode, lateness=60)

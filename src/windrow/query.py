@@ -9,7 +9,7 @@ when it is first needed, so that building queries stays cheap.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -141,6 +141,8 @@ def query(
     >>> q.key
     ('user',)
     """
+    if not isinstance(key, Iterable):
+        raise QueryError(f"a key is a column, or a sequence of columns, not {key!r}")
     keys = (key,) if isinstance(key, str) else tuple(key)
     for column in (time, *keys):
         if not isinstance(column, str):

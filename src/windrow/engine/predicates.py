@@ -120,7 +120,10 @@ class Condition:
         try:
             dispatcher = compiled(self._function, user=True)
             dispatcher.compile(tuple(kinds))
-        except numba.core.errors.NumbaError as problem:
+        except (
+            numba.core.errors.NumbaError,
+            TypeError,
+        ) as problem:  # Numba stumbles over some of its own types
             warn_interpreted({"where": self._function}, problem)
             return
         returned = dispatcher.overloads[tuple(kinds)].signature.return_type

@@ -81,10 +81,7 @@ class Keyed(Engine):
                 behind = max(behind, self.measure.ticks(window.every, what="every"))
             elif isinstance(window, SlideByRows):
                 before = max(before, self.measure.ticks(window.length, what="length"))
-        margin = 1 if self.measure.floating else 2
-        return max(low, self.measure.lowest + margin * before + 2), min(
-            high, self.measure.highest - margin * behind - 2
-        )
+        return max(low, self.measure.lowest + before), min(high, self.measure.highest - behind - 1)
 
     def clamp(self, tick: Tick) -> Tick:
         return min(max(tick, self.lowest - 1), self.measure.highest)

@@ -116,13 +116,17 @@ class Landmarks:
     every: Tick
 
     def ends(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The step that holds each time, and where it ends."""
-        step = np.floor_divide(times - self.since, self.every)
+        """The step that holds each time, which is no earlier than the landmark, and where it ends."""
         if times.dtype.kind == "f":
+            step = np.floor_divide(times - self.since, self.every)
             # Division may be off by one step in the last bit.
             step += self.edge(step + 1) <= times
             step -= self.edge(step) > times
-        return step, self.edge(step + 1)
+            return step, self.edge(step + 1)
+        # As unsigned numbers, which the distance from any tick to any other fits into.
+        since, every = np.array(self.since, np.int64).view(np.uint64), np.uint64(self.every)
+        number = (times.view(np.uint64) - since) // every
+        return number.view(np.int64), (since + (number + np.uint64(1)) * every).view(np.int64)
 
     def edge(self, step: np.ndarray) -> np.ndarray:
         """Where each step begins."""
@@ -331,7 +335,8 @@ def groups(key: np.ndarray, number: np.ndarray, inside: np.ndarray) -> tuple[np.
 
 def landmarks(spec: Landmarks, slices: KeyedSlices, bounds: np.ndarray, after: Tick, until: Tick) -> Due:
     """Landmark windows that end in (after, until] and whose last step holds a slice."""
-    step, end = spec.ends(slices.first)
+    # A slice that was joined from several steps counts for the last of them: the others were given out.
+    step, end = spec.ends(slices.last)
     since = slices.first >= spec.since
     low, high = groups(slices.key, step, since & (end > after) & (end <= until))
     # All windows of a key begin at its first slice since the landmark.

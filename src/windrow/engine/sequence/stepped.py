@@ -31,7 +31,7 @@ from windrow.engine.sequence.open_windows import MOST_OPEN, OpenWindows, too_man
 from windrow.engine.sequence.run import Run, Windows
 from windrow.engine.sequence.state import KeyState
 from windrow.engine.sequence.ticks import after, after_function, apart
-from windrow.engine.sequence.user import Nonsense
+from windrow.errors import StateError
 from windrow.measure import Tick
 
 SENTENCES = {
@@ -100,7 +100,11 @@ class Stepped(Discretizer):
         if status == TOO_MANY_OPEN:
             raise too_many_open(self.shown)
         if status != FINE:
-            raise Nonsense(SENTENCES[status])
+            raise self.nonsense(SENTENCES[status])
+
+    def nonsense(self, sentence: str) -> Exception:
+        """The error for a step that does what none may: for a built-in one, only a forged state leads there."""
+        return StateError(f"{self.shown} was restored to a state that no events lead to: its step {sentence}")
 
     def loop_of(self, columns: int) -> Callable[..., Any]:
         """The loop around the step."""

@@ -80,7 +80,7 @@ def settle(kinds: Sequence[str], once: Callable[[list[str]], list[str]], functio
             if later == now:
                 break
             now = later
-    except numba.core.errors.NumbaError as problem:
+    except (numba.core.errors.NumbaError, TypeError) as problem:  # Numba stumbles over some of its own types
         warn_interpreted(functions, problem)
         return None
     return now

@@ -111,6 +111,9 @@ class UserStepped(Stepped):
         exec(compile(text, "<windrow kernel>", "exec"), scope)
         return scope["discretize"]
 
+    def nonsense(self, sentence: str) -> Exception:
+        return Nonsense(sentence)
+
     def discretize(
         self, run: Run, inputs: list[Any], state: list[np.ndarray], queued: np.ndarray, found: Found
     ) -> None:

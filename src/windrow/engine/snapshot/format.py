@@ -35,7 +35,7 @@ def save(operator: Operator) -> bytes:
     sections = [_write(writer, engine, f"engine {i} ") for i, engine in enumerate(operator.engines)]
     writer.text("about", json.dumps(_about(operator) | {"engines": sections}))
     if operator.schema is not None:
-        writer.table("schema", _read_columns(operator).empty_table())
+        writer.table("schema", _without_extensions(operator.schema.empty_table()))
         for kind, rows in operator.set_aside().items():
             writer.table(kind, _without_extensions(rows))
     body = writer.body()
@@ -78,12 +78,6 @@ def copied(engine: Aligned | Keyed) -> Aligned | Keyed:
     writer = Writer()
     about = _write(writer, engine, "")
     return _read(Reader(writer.body()), engine.query, engine.settings, engine.binding.schema, about, "")
-
-
-def _read_columns(operator: Operator) -> pa.Schema:
-    names = dict.fromkeys(n for engine in operator.engines for n in engine.binding.columns)
-    assert operator.schema is not None
-    return pa.schema([operator.schema.field(name) for name in names])
 
 
 def _about(operator: Operator) -> dict[str, Any]:
@@ -151,7 +145,7 @@ def _operator(query: Query, reader: Reader) -> Operator:
     early = about["early_watermark"]
     operator.early_watermark = None if early is None else parse_point(_point(early), what="watermark")
     counters = Counters(**about["counters"])
-    if not all(type(v) is int and v >= 0 for v in vars(counters).values()):
+    if not all(type(v) is int and 0 <= v < 2**62 for v in vars(counters).values()):
         raise StateError("the snapshot's counters are not counts")
     operator.counters = counters
     if about["engines"]:
@@ -180,10 +174,11 @@ def _fill(operator: Operator, reader: Reader, about: dict[str, Any]) -> None:
 def _put_aside(operator: Operator, reader: Reader) -> None:
     late, bad = reader.table("late"), reader.table("bad")
     assert operator.schema is not None
-    for field in operator.schema:
+    for name in {name for engine in operator.engines for name in engine.binding.columns}:
         for table in (late, bad):
-            if field.name not in table.column_names or table.schema.field(field.name).type != field.type:
-                raise StateError(f"the rows set aside in the snapshot lack column {field.name!r}")
+            type_ = operator.schema.field(name).type
+            if name not in table.column_names or table.schema.field(name).type != type_:
+                raise StateError(f"the rows set aside in the snapshot lack column {name!r}")
     if "bad_reason" not in bad.column_names:
         raise StateError("the bad rows in the snapshot come without a reason")
     operator.put_aside(late, bad)

@@ -144,9 +144,13 @@ def _read_order(reader: Reader, engine: Keyed, order: Order, prefix: str, keys: 
     order.grow(keys)
     seen = order.seen
     slices = engine.slices
-    size = engine.presence.n[: len(slices)]
-    if np.any(slices.rank + size > seen[slices.key]):
-        raise StateError("the snapshot's slices hold more events than there were")
+    # The live slices of a key follow one another up to the last event that was released.
+    behind = slices.rank + engine.presence.n[: len(slices)]
+    following = seen[slices.key]
+    same = slices.key[1:] == slices.key[:-1]
+    following[:-1][same] = slices.rank[1:][same]
+    if np.any(behind != following):
+        raise StateError("the snapshot's slices hold other events than those that there were")
     found = {n: reader.array(f"{prefix}found {n}", c.dtype) for n, c in vars(order.waiting).items()}
     waiting = Found(**found)
     known = {int(spec) for specs, _ in order.discretizers for spec in specs}
@@ -164,6 +168,11 @@ def _read_order(reader: Reader, engine: Keyed, order: Order, prefix: str, keys: 
     _require_keys(key, keys)
     if np.any((rank < 0) | (rank > seen[key])):
         raise StateError("the open windows of the snapshot begin where no event is")
+    for _, discretizer in order.discretizers:
+        key, rank = discretizer.anchors()
+        at = places(slices, key, rank)
+        if np.any((at < 0) | (at >= len(slices))) or np.any(slices.rank[at] != rank):
+            raise StateError("the open windows of the snapshot begin where no slice does")
 
 
 def _read_pending(reader: Reader, engine: Keyed, prefix: str, keys: int) -> None:
@@ -187,6 +196,11 @@ def _read_pending(reader: Reader, engine: Keyed, prefix: str, keys: int) -> None
         raise StateError("the events that wait in the snapshot are not complete")
     if numbers is not None:
         _require_keys(numbers, keys)
-    if np.any((time < engine.lowest) | (time > engine.highest)):
+    if np.any((time < max(engine.lowest, engine.frontier)) | (time > engine.highest)):
         raise StateError("the events that wait in the snapshot lie outside the times that can be handled")
-    engine.waiting = Pending([Chunk(table.to_batches()[0], time, arrival, numbers, False)])
+    if np.any(np.diff(arrival) <= 0) or np.any((arrival < 0) | (arrival >= 2**62)):
+        raise StateError("the events that wait in the snapshot are not in the order of their arrival")
+    batch = table.to_batches()[0]
+    if engine.bad_values(batch):
+        raise StateError("the events that wait in the snapshot have values that no event may have")
+    engine.waiting = Pending([Chunk(batch, time, arrival, numbers, False)])

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.errors import StateError
-from windrow.measure import Measure, Tick
+from windrow.measure import INT64_MAX, INT64_MIN, Measure, Tick
 
 BODY = pa.schema(
     [
@@ -134,4 +134,6 @@ def known_tick(measure: Measure, value: Any, what: str) -> Tick:
     tick = tick_of(measure, value)
     if tick is None:
         raise StateError(f"the snapshot does not say {what}")
+    if not measure.floating and not INT64_MIN <= tick <= INT64_MAX:
+        raise StateError(f"{tick} in the snapshot is no 64-bit number, and cannot say {what}")
     return tick
