@@ -63,10 +63,6 @@ class Discretizer(ABC):
         """Make room for `keys` keys; those that are new are in the initial state."""
 
     @abstractmethod
-    def renumber(self, kept: np.ndarray) -> None:
-        """Key `kept[i]` becomes key i; the others are forgotten."""
-
-    @abstractmethod
     def copy(self) -> Self:
         """The same, with a state of its own."""
 
@@ -94,9 +90,6 @@ class KeyStated(Discretizer):
 
     def grow(self, keys: int) -> None:
         self.state.grow(keys)
-
-    def renumber(self, kept: np.ndarray) -> None:
-        self.state.renumber(kept)
 
     def copy(self) -> Self:
         twin = type(self).__new__(type(self))

@@ -134,10 +134,6 @@ class Counted(KeyStated):
         ended = np.maximum((seen - self.length) // self.every + 1, 0)
         return int(((seen + self.every - 1) // self.every - ended).sum())
 
-    def renumber(self, kept: np.ndarray) -> None:
-        super().renumber(kept)
-        self.open = self._count_open(self.state["seen"])
-
     def load(self, arrays: dict[str, np.ndarray], keys: int, seen: np.ndarray | None = None) -> None:
         super().load(arrays, keys, seen)
         self.open = self._count_open(self.state["seen"])

@@ -144,18 +144,6 @@ class OpenWindows:
             self.key, self.rank, self.time = out
         return Windows(key, begin, ended[0], ended[1], start)
 
-    def renumber(self, kept: np.ndarray) -> None:
-        """Key `kept[i]` becomes key i; the others are forgotten."""
-        if not len(self):
-            return
-        order = np.argsort(kept, kind="stable")
-        at = np.searchsorted(kept, self.key, sorter=order)
-        place = order[np.minimum(at, len(kept) - 1)] if len(kept) else at
-        held = (at < len(kept)) & (kept[place] == self.key) if len(kept) else np.zeros(len(self), bool)
-        key = place[held]
-        again = np.argsort(key, kind="stable")
-        self.key, self.rank, self.time = key[again], self.rank[held][again], self.time[held][again]
-
     def copy(self) -> OpenWindows:
         """A twin; the columns are never written to, only replaced, so both may share them."""
         twin = OpenWindows(self.time.dtype)

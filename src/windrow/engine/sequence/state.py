@@ -54,11 +54,6 @@ class KeyState:
         for column, values in zip(self._columns.values(), columns, strict=True):
             column[keys] = values
 
-    def renumber(self, kept: np.ndarray) -> None:
-        """Key `kept[i]` becomes key i; the others are forgotten."""
-        self._columns = {name: column[kept] for name, column in self._columns.items()}
-        self.keys = len(kept)
-
     def copy(self) -> KeyState:
         twin = KeyState.__new__(KeyState)
         twin.fields, twin.keys = self.fields, self.keys

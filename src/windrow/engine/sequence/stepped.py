@@ -135,10 +135,6 @@ class Stepped(Discretizer):
     def grow(self, keys: int) -> None:
         self.state.grow(keys)
 
-    def renumber(self, kept: np.ndarray) -> None:
-        self.state.renumber(kept)
-        self.open.renumber(kept)
-
     def copy(self) -> Self:
         twin = type(self).__new__(type(self))
         twin.__dict__.update(self.__dict__)
