@@ -1,8 +1,10 @@
 # Everything a newcomer needs: `make demo` and `make test`. The first call sets up .venv by itself.
 #
 #   make demo      a year of flights, three windows, one pass: a table and a chart in out/
+#   make demo-spark   the same as a Spark streaming job, compared with the embedded answer
 #   make test      all tests, docstring and README examples included
 #   make bench     windrow against its rivals, in one run
+#   make bench-spark   windrow on Spark against Spark's own windows, in one run
 #   make check     format, lint, types, import contract
 #   make picture   redraws the picture of the README
 #   make clean     removes what the other targets made, .venv included
@@ -12,7 +14,7 @@ PY := .venv/bin/python
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test java bench check picture clean
+.PHONY: help demo demo-spark test java bench bench-spark check picture clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -20,18 +22,24 @@ help:
 demo: $(READY)
 	@$(PY) examples/flights.py --out out
 
+demo-spark: $(READY) java
+	@$(PY) examples/flights_on_spark.py
+
 test: $(READY) java
 	@$(PY) -m pytest -q -n 2
 
 bench: $(READY)
 	@$(PY) -m benchmarks
 
-# Sessions are compared with Spark's own, and Spark runs on Java.
+bench-spark: $(READY) java
+	@$(PY) -m benchmarks.spark
+
+# Spark runs on Java.
 java:
 	@command -v java > /dev/null || [ -n "$$JAVA_HOME" ] \
 		|| { command -v apt-get > /dev/null && [ "$$(id -u)" = 0 ] \
 			&& apt-get -qq update && apt-get -qq install -y --no-install-recommends openjdk-17-jre-headless > /dev/null; } \
-		|| { echo "the tests compare with Spark, which needs Java 17 or 21: install it (on Debian and Ubuntu: apt install openjdk-17-jre-headless)" >&2; exit 1; }
+		|| { echo "this needs Spark, and Spark needs Java 17 or 21: install it (on Debian and Ubuntu: apt install openjdk-17-jre-headless)" >&2; exit 1; }
 
 check: $(READY)
 	@$(PY) -m ruff format --check --quiet . || { echo "run '$(PY) -m ruff format .'" >&2; exit 1; }

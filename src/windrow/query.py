@@ -22,6 +22,8 @@ from windrow.errors import QueryError
 from windrow.windows.base import Window
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from windrow.engine.operator import Operator
 
 RESERVED = ("window", "start", "end", "op", "revision")
@@ -105,8 +107,51 @@ class Query:
 
         return restore(self, state)
 
-    def explain(self, schema: pa.Schema | None = None, *, lateness: DurationLike = 0) -> str:
+    def on_spark(
+        self,
+        df: DataFrame,
+        *,
+        mode: str = "append",
+        lateness: DurationLike = 0,
+        on_bad: str = "raise",
+        side_rows: bool = False,
+        buckets: int = 16,
+        watermark: str | None = None,
+        metrics: str = "windrow",
+        path: str = "auto",
+        max_slices: int = 100_000_000,
+        max_ahead: DurationLike | None = None,
+    ) -> DataFrame:
+        """The same answer on Spark: `df` is a batch or a streaming DataFrame, and so is the result.
+
+        A stream must carry a watermark, on the time column or on the column that `watermark` names; `mode`,
+        `lateness`, `on_bad`, `max_slices` (per bucket) and `max_ahead` are those of `operator`. Keys are spread over
+        `buckets`, each answered by one operator. `side_rows` adds late and bad rows to the result, as they came,
+        in columns `side`, `side_reason` and `side_row`; how many there are is in the observed metrics named
+        `metrics` of a stream's progress. `path` "pushdown" or "general" insists on one way to compute it.
+
+        >>> import windrow as wr
+        >>> q = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"n": wr.count()})
+        >>> def windows(events):
+        ...     return events.transform(q.on_spark)
+        """
+        from windrow.engine.settings import Settings
+        from windrow.spark.frame import Options, on_spark
+
+        settings = Settings.of(mode, lateness, on_bad, max_slices, max_ahead)
+        return on_spark(self, df, settings, Options(buckets, side_rows, watermark, path, metrics))
+
+    def explain(
+        self,
+        schema: pa.Schema | None = None,
+        *,
+        lateness: DurationLike = 0,
+        engine: str = "embedded",
+        df: DataFrame | None = None,
+    ) -> str:
         """What is shared, what is kept and why, as a short text; exact sizes if `schema` is given.
+
+        With `engine="spark"` and a DataFrame, it begins with the way that the query takes on Spark, and why.
 
         >>> import windrow as wr
         >>> q = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"n": wr.count()})
@@ -115,7 +160,15 @@ class Query:
         """
         from windrow.planner.explain import explain
 
-        return explain(self, schema, lateness=lateness)
+        if engine not in ("embedded", "spark"):
+            raise QueryError(f"engine must be embedded or spark, not {engine!r}")
+        if (engine == "spark") != (df is not None):
+            raise QueryError('a DataFrame is explained with engine="spark", and only with it')
+        if df is None:
+            return explain(self, schema, lateness=lateness)
+        from windrow.spark.explain import explain as explain_on_spark
+
+        return explain_on_spark(self, df, lateness=lateness)
 
 
 def query(

@@ -1,6 +1,7 @@
 """The compiled, columnar engine: cut events into slices, fold them into partials, answer windows.
 
     operator.py   the running operator; bounded.py is the same over bounded data
+    exchange.py   events to slices before they meet their operator; loads.py says what travels
     intake.py     bad rows, told from good ones
     columns.py    Arrow in: times as ticks, values as codes; numbers.py for what windows read
     keys.py       key columns -> dense key numbers
@@ -11,7 +12,7 @@
     sequence/     windows that depend on the order of events: where they begin and end
     predicates.py conditions on events
     partials/     what a slice keeps: scalars, sketches, multisets, sequences
-    templates.py  the loops over partials, as source; compiler.py makes them fast, and caches them
+    templates.py  the loops over partials, as source; compiler.py makes them fast, cache.py keeps them
     emission.py   windows due -> a result table
     settings.py   how an operator runs, and what it has counted
     snapshot/     the operator as bytes, and back

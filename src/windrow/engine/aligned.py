@@ -17,10 +17,11 @@ import pyarrow as pa
 
 from windrow.aggregates.count import COUNT
 from windrow.engine.completeness import first_complete, first_start, next_after
-from windrow.engine.cutting import Cells, Runs, cut
+from windrow.engine.cutting import Cells, Cut, cut
 from windrow.engine.edges import Edges, neighbours
 from windrow.engine.emission import Emission, Ledger
 from windrow.engine.engine import IDLE_BYTES, Engine
+from windrow.engine.loads import Events, Parcel
 from windrow.engine.partials import Log, Multisets, Numbers, Store
 from windrow.engine.settings import Settings
 from windrow.engine.slices import Slices
@@ -62,64 +63,34 @@ class Aligned(Engine):
         late[early] = self.windows.covers(times[early])
         return early, late
 
-    def partly_late(self, times: np.ndarray, low: Tick) -> int:
-        """How many events have missed some of their windows, but not all."""
+    def partly_late(self, times: np.ndarray, low: Tick) -> np.ndarray | None:
+        """A mask of the events that have missed some of their windows, but not all; None: nobody has."""
         if self.watermark is None or low >= self.horizon(self.watermark):
-            return 0
+            return None
         horizon = self.horizon(self.watermark)
-        ends = self.windows.earliest_ends(times[times < horizon])
-        return int(np.count_nonzero(ends <= horizon))
+        missed = times < horizon
+        missed[missed] = self.windows.earliest_ends(times[missed]) <= horizon
+        return missed
 
-    def take(
-        self,
-        batch: pa.RecordBatch,
-        times: np.ndarray,
-        arrival: int,
-        rows: np.ndarray | None,
-        scan: tuple[Tick, Tick, bool],
-    ) -> None:
-        """Cut good events into slices and fold them; `rows` are their places in the batch given."""
-        self.require_room(len(times))
-        known = self.keys.count
-        try:
-            self._take(batch, times, arrival, rows, *scan)
-        except BaseException:
-            if self.keys.count > known:
-                self.keys = self.keys.kept(np.arange(known))
-            raise
+    def take(self, events: Events) -> None:
+        """Cut good events into slices and fold them."""
+        self.require_room(len(events))
+        with self.no_new_keys_on_failure():
+            self._take(events)
 
-    def _take(
-        self,
-        batch: pa.RecordBatch,
-        times: np.ndarray,
-        arrival: int,
-        rows: np.ndarray | None,
-        low: Tick,
-        high: Tick,
-        ordered: bool,
-    ) -> None:
-        edges = self.slices.reconcile(self._edges.enclosing(times, low, high, self.clamp(self.highest)))
-        found = cut(times, edges, ordered=ordered)
-        starts, ends = edges[found.slices], edges[found.slices + 1]
-        inside = self.windows.covers(starts) if self.windows.may_leave_gaps else None
-        if inside is not None:
-            # The first edge may be a sentinel far below; a slice before every window has no cover.
-            starts, ends = starts[inside], ends[inside]
-        numbers = self.keys.numbers(batch)
-        at, there = self.slices.find(starts)
-        self._make_room(len(starts) - int(np.count_nonzero(there)))
-        slots, fresh = self.slices.resolve(starts, ends, at, there)
-        for store in self.stores() if len(fresh) else ():
-            store.reset(fresh)
-        base = slots * self.stride
-        if inside is not None:
-            base = np.full(len(inside), -1)
-            base[inside] = slots * self.stride
+    def take_slices(self, parcel: Parcel) -> None:
+        """Join slices of elsewhere to those that are here."""
+        with self.no_new_keys_on_failure():
+            self._take_slices(parcel)
+
+    def _take(self, events: Events) -> None:
+        batch, times = events.batch, events.times
+        found, numbers, base, fresh = self._find(events)
         segments = found.place(base, numbers, len(times))
-        stamps = arrival + np.arange(len(times)) if self.binding.needs_arrival else times[:0]
-        encoded = self.encode(batch)
+        stamps = events.arrival + np.arange(len(times)) if self.binding.needs_arrival else times[:0]
         try:
-            self.fold(encoded, times, stamps, rows, segments)
+            encoded = self.encode(batch)
+            self.fold(encoded, times, stamps, events.rows, segments)
         except BaseException:
             # A slice that exists holds an event.
             self.slices.forget(fresh)
@@ -129,8 +100,71 @@ class Aligned(Engine):
             self.presence.n[base[there]] += found.sizes[there]
         else:
             self.presence.fold(segments, [], ())
-        self.keep(encoded, times, stamps, numbers, None if inside is None else segments.located()[0])
-        self._note_fresh(times, segments)
+        inside = segments.located()[0] if self.windows.may_leave_gaps else None
+        self.keep(encoded, times, stamps, numbers, inside)
+        rows = self._revising(times)
+        if len(rows):
+            self.fresh.fold(segments.only(rows), [], ())
+            self.fresh_seen = True
+        self._note_time(events.high)
+
+    def _take_slices(self, parcel: Parcel) -> None:
+        found, numbers, base, fresh = self._find(parcel)
+        if numbers is None:
+            numbers = np.zeros(len(parcel), np.int32)
+        segments = found.place(base, numbers, len(parcel))
+        assert isinstance(segments, Cells)
+        cells = segments.cell
+        try:
+            self.join(cells, parcel)
+        except BaseException:
+            self.slices.forget(fresh)
+            raise
+        self.presence.join(cells, [], parcel.sizes)
+        rows = self._revising(parcel.times)
+        if len(rows):
+            self.fresh.join(cells[rows], [], parcel.sizes[rows])
+            self.fresh_seen = True
+        self._note_time(parcel.high)
+
+    def cut(
+        self, times: np.ndarray, scan: tuple[Tick, Tick, bool]
+    ) -> tuple[Cut, np.ndarray, np.ndarray, np.ndarray | None]:
+        """Which times lie in which slice; where the slices that are hit begin and end, and whether they lie
+        in some window (None: all do)."""
+        low, high, ordered = scan
+        edges = self.slices.reconcile(self._edges.enclosing(times, low, high, self.clamp(self.highest)))
+        found = cut(times, edges, ordered=ordered)
+        starts = edges[found.slices]
+        inside = self.windows.covers(starts) if self.windows.may_leave_gaps else None
+        return found, starts, edges[found.slices + 1], inside
+
+    def _find(self, load: Events | Parcel) -> tuple[Cut, np.ndarray | None, np.ndarray, np.ndarray]:
+        """The cut, the key numbers, the first cell of each slice that is hit (-1: in no window), and the
+        slots of slices that are new."""
+        found, starts, ends, inside = self.cut(load.times, load.scan)
+        if inside is not None:
+            # The first edge may be a sentinel far below; a slice before every window has no cover.
+            starts, ends = starts[inside], ends[inside]
+        numbers = self.keys.numbers(load.batch)
+        at, there = self.slices.find(starts)
+        self._make_room(len(starts) - int(np.count_nonzero(there)))
+        slots, fresh = self.slices.resolve(starts, ends, at, there)
+        for store in self.stores() if len(fresh) else ():
+            store.reset(fresh)
+        base = slots * self.stride
+        if inside is not None:
+            base = np.full(len(inside), -1)
+            base[inside] = slots * self.stride
+        return found, numbers, base, fresh
+
+    def _revising(self, times: np.ndarray) -> np.ndarray:
+        """The rows that may revise a window already emitted (update mode)."""
+        if self.settings.mode != "update" or self.watermark is None:
+            return np.empty(0, np.int64)
+        return np.flatnonzero(times < self.watermark)
+
+    def _note_time(self, high: Tick) -> None:
         self.highest_time = high if self.highest_time is None else max(self.highest_time, high)
 
     def stores(self) -> list[Store]:
@@ -159,15 +193,6 @@ class Aligned(Engine):
         self.slices.repack(capacity)
         self.ledger.repack(stride, keys)
         self.stride = stride
-
-    def _note_fresh(self, times: np.ndarray, segments: Runs | Cells) -> None:
-        """Count the events that may revise a window already emitted (update mode)."""
-        if self.settings.mode != "update" or self.watermark is None:
-            return
-        rows = np.flatnonzero(times < self.watermark)
-        if len(rows):
-            self.fresh.fold(segments.only(rows), [], ())
-            self.fresh_seen = True
 
     # -- watermarks and results ------------------------------------------------------------------
 

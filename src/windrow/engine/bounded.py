@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from windrow.aggregates.base import text_type
 from windrow.engine.columns import batches, ticks_of
+from windrow.engine.operator import Operator
 from windrow.errors import DataError, UserFunctionError
 from windrow.query import Query
 
@@ -21,7 +22,12 @@ BATCH = 1 << 20
 
 def run(query: Query, events: Any, *, on_bad: str) -> pa.Table:
     """See `Query.run`."""
-    operator = query.operator(on_bad=on_bad)
+    return answer(query.operator(on_bad=on_bad), events)
+
+
+def answer(operator: Operator, events: Any) -> pa.Table:
+    """What a fresh operator says to bounded data."""
+    query = operator.query
     if not isinstance(events, (pa.Table, pa.RecordBatch)) and not _is_whole(events):
         operator.process(events)
         return operator.finish()

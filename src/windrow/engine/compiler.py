@@ -4,9 +4,8 @@ An aggregate's functions are plain Python. A *kernel* is a loop that calls them;
 written out by `templates` for the number of columns and fields that the partial has. Both are
 compiled together by Numba into one machine-code loop.
 
-Built-in aggregates are cached: the kernel's source is stored in a file whose directory is named by
-a fingerprint of this package's source and of Numba's version, and Numba keeps the machine code
-beside it. Functions of the user's own are compiled anew in each process.
+Built-in aggregates are cached: the kernel's source is stored in a file in `cache_directory`, and Numba
+keeps the machine code beside it. Functions of the user's own are compiled anew in each process.
 
 A user function that Numba cannot compile still works: the same loop then runs as plain Python, with
 one warning that names the function and what stopped it.
@@ -20,11 +19,12 @@ import tempfile
 import types
 import warnings
 from collections.abc import Callable
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numba
+
+from windrow.engine.cache import cache_directory, compiled_once
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 # A user's ZeroDivisionError must be raised, not turned into inf.
@@ -33,26 +33,6 @@ USER_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "python"}
 
 class InterpretedWarning(UserWarning):
     """A user function could not be compiled and runs as plain Python."""
-
-
-@lru_cache(maxsize=1)
-def cache_directory() -> Path | None:
-    """Where kernels are kept: `WINDROW_CACHE_DIR`, or a folder in the user's cache; None if read-only."""
-    root = Path(__file__).resolve().parents[1]
-    digest = hashlib.sha256(numba.__version__.encode())
-    for path in sorted(root.rglob("*.py")):
-        digest.update(path.read_bytes())
-    chosen = os.environ.get("WINDROW_CACHE_DIR")
-    base = (
-        Path(chosen) if chosen else Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "windrow"
-    )
-    directory = base / digest.hexdigest()[:16]
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=directory):
-            return directory
-    except OSError:
-        return None
 
 
 def compiled(function: Callable[..., Any], *, user: bool = False) -> Any:
@@ -123,10 +103,9 @@ def _build(source: str, name: str, functions: dict[str, Any], user: bool) -> Any
     exec("import numpy as np", scope)
     scope |= {k: compiled(f, user=user) for k, f in functions.items() if f is not None}
     exec(compile(source, str(path or "<windrow kernel>"), "exec"), scope)
-    fast = numba.njit(cache=path is not None, **(USER_OPTIONS if user else OPTIONS))(scope[name])
-    if not user:
-        return fast
-    return _UserKernel(source, name, functions, fast)
+    if user:
+        return _UserKernel(source, name, functions, numba.njit(**USER_OPTIONS)(scope[name]))
+    return numba.njit(**OPTIONS)(scope[name]) if path is None else compiled_once(scope[name], **OPTIONS)
 
 
 def _write(source: str, functions: dict[str, Any]) -> Path | None:

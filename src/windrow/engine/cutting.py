@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from windrow.engine.cache import jit
 from windrow.engine.lookup import lookup
 
 
@@ -56,7 +56,7 @@ class Cells:
         return rows, self.cell[rows]
 
 
-@njit(cache=True, nogil=True)
+@jit
 def in_order(times):  # type: ignore[no-untyped-def]
     """Whether times never go back; looked at in chunks, so that disorder is found early."""
     count = times.shape[0]
@@ -74,7 +74,7 @@ def in_order(times):  # type: ignore[no-untyped-def]
     return True
 
 
-@njit(cache=True, nogil=True)
+@jit
 def extent(times):  # type: ignore[no-untyped-def]
     """The smallest and the largest time."""
     low = high = times[0]
@@ -92,7 +92,7 @@ def scan_times(times: np.ndarray) -> tuple[Any, Any, bool]:
     return low, high, False
 
 
-@njit(cache=True, nogil=True)
+@jit
 def cut_in_order(times, edges, low, high, position):  # type: ignore[no-untyped-def]
     """Runs of a sorted column: `position[r]` is the slice of events low[r] .. high[r]-1."""
     count = times.shape[0]
@@ -130,7 +130,7 @@ def cut_in_order(times, edges, low, high, position):  # type: ignore[no-untyped-
     return runs
 
 
-@njit(cache=True, nogil=True)
+@jit
 def cut_out_of_order(times, edges, base, scale, shift, table, position, hits):  # type: ignore[no-untyped-def]
     """The slice of each event, through the lookup table; counts the events of each slice."""
     top = table.shape[0] - 1
@@ -145,7 +145,7 @@ def cut_out_of_order(times, edges, base, scale, shift, table, position, hits):  
         hits[j] += 1
 
 
-@njit(cache=True, nogil=True)
+@jit
 def spread_runs(low, high, cell, keys, out):  # type: ignore[no-untyped-def]
     """One cell per event, from runs of slices and the key of each event."""
     for r in range(low.shape[0]):
@@ -154,14 +154,14 @@ def spread_runs(low, high, cell, keys, out):  # type: ignore[no-untyped-def]
             out[i] = base + keys[i] if base >= 0 else -1
 
 
-@njit(cache=True, nogil=True)
+@jit
 def spread_slices(position, base, out):  # type: ignore[no-untyped-def]
     """One cell per event, from the slice of each event; there is one key."""
     for i in range(position.shape[0]):
         out[i] = base[position[i]]
 
 
-@njit(cache=True, nogil=True)
+@jit
 def spread_positions(position, base, keys, out):  # type: ignore[no-untyped-def]
     """One cell per event, from the slice and the key of each event."""
     for i in range(position.shape[0]):
@@ -169,7 +169,7 @@ def spread_positions(position, base, keys, out):  # type: ignore[no-untyped-def]
         out[i] = cell + keys[i] if cell >= 0 else -1
 
 
-@njit(cache=True, nogil=True)
+@jit
 def find_extents(position, times, first, last):  # type: ignore[no-untyped-def]
     """Lower `first` and raise `last` to the times of the events at each position."""
     for i in range(times.shape[0]):

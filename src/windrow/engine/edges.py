@@ -13,8 +13,8 @@ the edges next to the events.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from windrow.engine.cache import jit
 from windrow.measure import Tick
 from windrow.planner.window_set import WindowSet
 from windrow.windows.band import PlacedBand
@@ -25,7 +25,7 @@ AHEAD = 64
 MOST_AHEAD = 10_000
 
 
-@njit(cache=True, nogil=True)
+@jit
 def mark_progressions(periods, phases, base, high, step, marks):  # type: ignore[no-untyped-def]
     """Mark every edge in (base, high] on a grid of `step` that begins at `base`."""
     for i in range(periods.shape[0]):
@@ -38,7 +38,7 @@ def mark_progressions(periods, phases, base, high, step, marks):  # type: ignore
             edge += period
 
 
-@njit(cache=True, nogil=True)
+@jit
 def list_progressions(periods, phases, rests, base, high, out):  # type: ignore[no-untyped-def]
     """Write every edge in (base, high] to `out`, unsorted; how many there are."""
     count = 0
@@ -54,7 +54,7 @@ def list_progressions(periods, phases, rests, base, high, out):  # type: ignore[
     return count
 
 
-@njit(cache=True, nogil=True)
+@jit
 def widen(periods, phases, rests, times, before, after):  # type: ignore[no-untyped-def]
     """Raise `before` and lower `after` to the edges of the progressions next to each time."""
     for i in range(times.shape[0]):

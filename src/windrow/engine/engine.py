@@ -12,7 +12,8 @@ it ran.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -20,14 +21,15 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate
+from windrow.aggregates.base import Aggregate, Scalars
 from windrow.engine.binding import Binding, is_own
 from windrow.engine.columns import settled
 from windrow.engine.cutting import Cells, Runs
 from windrow.engine.emission import result_schema
 from windrow.engine.keys import Keys
+from windrow.engine.loads import Parcel
 from windrow.engine.partials import Log, Numbers, Store
-from windrow.engine.partials.user import blame
+from windrow.engine.partials.user import blame, named
 from windrow.engine.settings import Settings
 from windrow.errors import LimitError, QueryError, UserFunctionError
 from windrow.measure import Measure, Tick
@@ -163,8 +165,37 @@ class Engine:
                 roll_back(undo)
                 if isinstance(problem, UserFunctionError):
                     raise
-                named = None if origin is None else origin if rows is None else origin[rows]
-                raise blame(partial, inputs, named, problem) from problem
+                where = None if origin is None else origin if rows is None else origin[rows]
+                raise blame(partial, inputs, where, problem) from problem
+
+    def join(self, cells: np.ndarray, parcel: Parcel) -> None:
+        """Join the partials of slices onto these cells; all of them, or none if a user's function fails."""
+        pairs = list(zip(self.binding.in_order[1:], parcel.partials, strict=True))
+        undo: Undo = []
+        # The user's own first, as they may fail.
+        for store, (n, fields) in sorted(pairs, key=lambda pair: not _is_own(pair[0])):
+            assert isinstance(store, Numbers)
+            if not _is_own(store):
+                store.join(cells, fields, n)
+                continue
+            undo.append((store, [f.copy() for f in store.fields], store.n.copy()))
+            try:
+                store.join(cells, fields, n)
+            except Exception as problem:  # a user's function may raise anything
+                roll_back(undo)
+                assert isinstance(store.spec, Scalars)
+                raise named(store.spec, "combine", problem) from problem
+
+    @contextmanager
+    def no_new_keys_on_failure(self) -> Iterator[None]:
+        """Forget the keys that came with a batch which could not be taken."""
+        known = self.keys.count
+        try:
+            yield
+        except BaseException:
+            if self.keys.count > known:
+                self.keys = self.keys.kept(np.arange(known))
+            raise
 
     def require_room(self, count: int) -> None:
         """A LimitError if `count` more events would be too many for what keeps them one by one."""
@@ -281,6 +312,10 @@ def roll_back(undo: Undo) -> None:
     """Give stores back what they had."""
     for store, fields, n in undo:
         store.fields, store.n = fields, n
+
+
+def _is_own(store: Store) -> bool:
+    return isinstance(store, Numbers) and is_own(store.spec)
 
 
 def _inputs(encoded: Encoded, columns: tuple[str, ...]) -> tuple[np.ndarray | None, list[np.ndarray]]:

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
+from windrow.engine.cache import jit
 from windrow.engine.cutting import extent
 from windrow.errors import QueryError
 
@@ -25,7 +25,7 @@ GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIXER = np.uint64(0xBF58476D1CE4E5B9)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def _mix(word):  # type: ignore[no-untyped-def]
     """A 64-bit finalizer (SplitMix64): neighbouring words land far apart."""
     h = np.uint64(word)
@@ -34,7 +34,7 @@ def _mix(word):  # type: ignore[no-untyped-def]
     return h ^ (h >> np.uint64(31))
 
 
-@njit(cache=True, nogil=True)
+@jit
 def number_words(words, table, known, count, out, fresh):  # type: ignore[no-untyped-def]
     """Number each word by an open-addressing table; the rows of new words go to `fresh`.
 
@@ -60,7 +60,7 @@ def number_words(words, table, known, count, out, fresh):  # type: ignore[no-unt
     return count, words.shape[0]
 
 
-@njit(cache=True, nogil=True)
+@jit
 def number_directly(words, base, table, known, count, out, fresh):  # type: ignore[no-untyped-def]
     """As `number_words`, for words in a small range: `table[word - base]` is the number."""
     for i in range(words.shape[0]):
@@ -77,7 +77,7 @@ def number_directly(words, base, table, known, count, out, fresh):  # type: igno
     return count, words.shape[0]
 
 
-@njit(cache=True, nogil=True)
+@jit
 def refill(table, known, count, null):  # type: ignore[no-untyped-def]
     """Enter all known words into an empty table; the number of null has no word."""
     mask = np.uint64(table.shape[0] - 1)
@@ -90,13 +90,13 @@ def refill(table, known, count, null):  # type: ignore[no-untyped-def]
         table[place] = number
 
 
-@njit(cache=True, nogil=True)
+@jit
 def lowest_bytes(count):  # type: ignore[no-untyped-def]
     """A mask of the first `count` < 8 bytes of a word."""
     return (np.uint64(1) << (np.uint64(8) * np.uint64(count))) - np.uint64(1)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def head_of(words, begin, size):  # type: ignore[no-untyped-def]
     """The first sixteen bytes of a string as two words, zeros behind its end.
 
@@ -111,7 +111,7 @@ def head_of(words, begin, size):  # type: ignore[no-untyped-def]
     return words[begin] & lowest_bytes(size), np.uint64(0)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def hash_string(one, two, words, begin, size):  # type: ignore[no-untyped-def]
     """A 64-bit hash, best in its highest bits, of a string whose head is (one, two)."""
     h = (one ^ two * MIXER) * GOLDEN
@@ -127,7 +127,7 @@ def hash_string(one, two, words, begin, size):  # type: ignore[no-untyped-def]
     return h * GOLDEN
 
 
-@njit(cache=True, nogil=True)
+@jit
 def same_tail(words, a, others, b, size):  # type: ignore[no-untyped-def]
     """Whether two strings of `size` bytes, at bytes a and b, are equal beyond their heads."""
     k = 16
@@ -138,7 +138,7 @@ def same_tail(words, a, others, b, size):  # type: ignore[no-untyped-def]
     return k >= size or (words[a + k] ^ others[b + k]) & lowest_bytes(size - k) == 0
 
 
-@njit(cache=True, nogil=True)
+@jit
 def find_strings(offsets, words, table, heads, known_offsets, known_words, out):  # type: ignore[no-untyped-def]
     """The numbers of known strings, up to the first unknown one; how many rows that is.
 
@@ -165,7 +165,7 @@ def find_strings(offsets, words, table, heads, known_offsets, known_words, out):
     return out.shape[0]
 
 
-@njit(cache=True, nogil=True)
+@jit
 def number_strings(  # type: ignore[no-untyped-def]
     offsets, words, data, table, heads, known_offsets, known_words, known_data, count, out, fresh
 ):
@@ -212,7 +212,7 @@ def number_strings(  # type: ignore[no-untyped-def]
     return count, out.shape[0]
 
 
-@njit(cache=True, nogil=True)
+@jit
 def highest_bits(size):  # type: ignore[no-untyped-def]
     """How far to shift a 64-bit hash so that it is a place in a table of `size`, a power of two."""
     shift = np.uint64(64)
@@ -222,7 +222,7 @@ def highest_bits(size):  # type: ignore[no-untyped-def]
     return shift
 
 
-@njit(cache=True, nogil=True)
+@jit
 def refill_strings(table, heads, count, null):  # type: ignore[no-untyped-def]
     """As `refill`, for strings."""
     mask = np.uint64(table.shape[0] - 1)

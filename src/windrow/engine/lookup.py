@@ -14,10 +14,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
+
+from windrow.engine.cache import jit
 
 
-@njit(cache=True, nogil=True)
+@jit
 def fill_lookup(values, base, scale, shift, table):  # type: ignore[no-untyped-def]
     """table[b] is the last position whose value lies in a step before b, at least 0."""
     b = 0
@@ -52,7 +53,7 @@ def lookup(values: np.ndarray, low: Any, high: Any) -> tuple[Any, Any, Any, np.n
     return low, scale, shift, table
 
 
-@njit(cache=True, nogil=True)
+@jit
 def first_not_before(values, point, base, scale, shift, table):  # type: ignore[no-untyped-def]
     """The first position whose value is at or after `point` (the number of values, if none is)."""
     count = values.shape[0]

@@ -11,6 +11,8 @@ mode, w in update mode). An error in either call leaves the operator as it was.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -24,16 +26,16 @@ from windrow.engine.columns import batches, ticks_of
 from windrow.engine.completeness import next_after
 from windrow.engine.cutting import scan_times
 from windrow.engine.emission import empty_result
+from windrow.engine.exchange import obstacle_of
 from windrow.engine.intake import Bounds, Intake
 from windrow.engine.keyed.engine import Keyed
+from windrow.engine.loads import Events, Parcel
 from windrow.engine.settings import Counters, Metrics, Settings
 from windrow.errors import QueryError
 from windrow.measure import Measure, Point, PointLike, Tick, parse_point
 from windrow.planner.layout import is_aligned
 from windrow.query import Query, refuse_name_clashes, require_named
 from windrow.windows.base import Window
-
-Scan = tuple[Tick, Tick, bool]
 
 
 class Operator:
@@ -69,10 +71,36 @@ class Operator:
     def _process(self, batch: pa.RecordBatch) -> None:
         self.prepare(batch.schema)
         times, missing = ticks_of(batch.column(self.query.time), self.measure)
+        if len(times):
+            rows = np.arange(len(times)) if any(e.binding.has_own for e in self.engines) else None
+            with self._whole():
+                self._sort_out(Events(batch, times, self.counters.arrivals, rows), missing)
+
+    def take_slices(self, batch: pa.RecordBatch) -> None:
+        """As `process`, of events that became slices elsewhere: a batch that `exchange.slices_of` gives.
+
+        The operator must have been `prepare`d with the schema of the events. Late slices are counted and
+        not kept: there is no event to show.
+        """
+        if not self.engines:
+            raise QueryError(
+                "slices say little of their events: prepare the operator with the events' schema"
+            )
+        why = obstacle_of(self.query, self.engines[0].binding)
+        if why is not None:
+            raise QueryError(f"no slices of elsewhere can be taken: {why}")
+        parcel = Parcel.read(batch, self.engines[0])
+        if len(parcel):
+            with self._whole():
+                self._hand_over(parcel)
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """A batch is taken whole or not at all, whatever stops it."""
         before = replace(self.counters), len(self._late), len(self._bad), self.highest_time
         try:
-            self._sort_out(batch, times, missing)
-        except BaseException:  # a batch is taken whole or not at all, whatever stops it
+            yield
+        except BaseException:
             self.counters, late, bad, self.highest_time = before
             del self._late[late:], self._bad[bad:]
             raise
@@ -94,68 +122,73 @@ class Operator:
         kind = Aligned if all(map(is_aligned, query.windows.values())) else Keyed
         return kind(query, self.settings, schema)
 
-    def _sort_out(self, batch: pa.RecordBatch, times: np.ndarray, missing: np.ndarray | None) -> None:
-        """Set bad and late rows aside, and let the engines take the rest."""
+    def sift(self, batch: pa.RecordBatch) -> tuple[np.ndarray, pa.Table] | None:
+        """Bad rows as `process` would find them in the first batch; nothing is taken in.
+
+        A mask of the good rows and a table of the bad ones; None if all are good.
+        """
+        self.prepare(batch.schema)
+        times, missing = ticks_of(batch.column(self.query.time), self.measure)
         if not len(times):
-            return
-        rows = np.arange(len(times)) if any(e.binding.has_own for e in self.engines) else None
-        scan: Scan = scan_times(times)
+            return None
+        bounds = Bounds.of(self.engines, self.settings, None, None)
+        return self._intake.without_bad(self.engines, bounds, batch, times, scan_times(times), missing)
+
+    def _sort_out(self, events: Events, missing: np.ndarray | None) -> None:
+        """Set bad and late rows aside, and let the engines take the rest."""
         floor = self.highest_time if self.query.ordered else None
         if self.query.ordered and floor is None:
             floor = self.engines[0].lowest
         bounds = Bounds.of(self.engines, self.settings, self.watermark, floor)
-        refused = self._intake.without_bad(self.engines, bounds, batch, times, scan, missing)
+        batch, times = events.batch, events.times
+        refused = self._intake.without_bad(self.engines, bounds, batch, times, events.scan, missing)
         if refused is not None:
             good, bad = refused
             self._bad.append(bad)
             self.counters.bad += bad.num_rows
-            batch, times, rows = _only(good, batch, times, rows)
-            if not len(times):
-                return
-            scan = scan_times(times)
-        self._hand_over(batch, times, rows, scan)
+            events = events.where(good)
+        if len(events):
+            self._hand_over(events)
 
-    def _hand_over(
-        self, batch: pa.RecordBatch, times: np.ndarray, rows: np.ndarray | None, scan: Scan
-    ) -> None:
-        arrival = self.counters.arrivals
+    def _hand_over(self, load: Events | Parcel) -> None:
         kept = self._kept()
-        lates = [engine.too_late(batch, times, scan[0]) for engine in self.engines]
-        late_rows = 0
+        low = load.scan[0]
+        lates = [engine.too_late(load.batch, load.times, low) for engine in self.engines]
+        late_events = 0
         missed = [0]
         if any(late is not None for late in lates):
-            late_rows = self._set_late_aside(batch, len(times), lates, missed)
+            late_events = self._set_late_aside(load, lates, missed)
         try:
             for engine, late in zip(self.engines, lates, strict=True):
-                part = (batch, times, rows) if late is None else _only(~late[0], batch, times, rows)
-                if len(part[1]):
-                    found = scan if late is None else scan_times(part[1])
-                    engine.take(part[0], part[1], arrival, part[2], found)
-                    missed.append(engine.partly_late(part[1], found[0]))
+                part = load if late is None else load.where(~late[0])
+                if len(part):
+                    part.give_to(engine)
+                    partly = engine.partly_late(part.times, part.scan[0])
+                    missed.append(0 if partly is None else part.count(partly))
         except BaseException:
             self.engines = kept or self.engines
             raise
-        self.counters.arrivals += len(times)
+        self.counters.arrivals += load.count()
         # What several engines count may be the same events.
         self.counters.partly_late += max(missed)
-        self.highest_time = scan[1] if self.highest_time is None else max(self.highest_time, scan[1])
-        self.counters.events += len(times) - late_rows
+        self.highest_time = load.high if self.highest_time is None else max(self.highest_time, load.high)
+        self.counters.events += load.count() - late_events
 
-    def _set_late_aside(self, batch: pa.RecordBatch, count: int, lates: list[Any], missed: list[int]) -> int:
+    def _set_late_aside(self, load: Events | Parcel, lates: list[Any], missed: list[int]) -> int:
         """Events that are too late for every window go to `late()`; how many they are.
 
         How many others are too late for all windows of an engine is added to `missed`.
         """
-        gone, late = np.ones(count, bool), np.zeros(count, bool)
+        gone, late = np.ones(len(load), bool), np.zeros(len(load), bool)
         for found in lates:
             gone &= False if found is None else found[0]
             late |= False if found is None else found[1]
-        missed.append(int(np.count_nonzero(late & ~gone)))
+        missed.append(load.count(late & ~gone))
         late &= gone
-        if late.any():
-            self._late.append(batch.filter(pa.array(late)))
-        self.counters.late += int(late.sum())
-        return int(late.sum())
+        if late.any() and isinstance(load, Events):
+            self._late.append(load.batch.filter(pa.array(late)))
+        self.counters.late += load.count(late)
+        return load.count(late)
 
     # -- watermarks and results ------------------------------------------------------------------
 
@@ -337,10 +370,3 @@ class Operator:
             raise QueryError(f"there is no {what} {name!r}; there are: {', '.join(known)}")
         if len(known) == 1:
             raise QueryError(f"{name!r} is the only {what} of the query and cannot be removed")
-
-
-def _only(
-    keep: np.ndarray, batch: pa.RecordBatch, times: np.ndarray, rows: np.ndarray | None
-) -> tuple[pa.RecordBatch, np.ndarray, np.ndarray | None]:
-    """The rows of a batch for which `keep` holds."""
-    return batch.filter(pa.array(keep)), times[keep], None if rows is None else rows[keep]

@@ -39,10 +39,10 @@ def _store(letter: str, count: int, index: str, indent: int, source: str = "a") 
 
 @cache
 def scalars(columns: int, fields: int, timed: bool, folded: bool, bare: bool, lifted: bool) -> str:
-    """fold_runs, fold_cells, merge_lazy, merge_prefix, merge_tree and absorb_slots for scalars."""
+    """fold_runs, fold_cells, the three merges, absorb_slots and absorb_rows for scalars."""
     inputs = _list("x", columns) + ("t, s, " if timed else "")
     event = _list("x", columns, "[i]") + ("t[i], s[i], " if timed else "")
-    f, o, p = (_list(letter, fields) for letter in "fop")
+    f, o, p, g = (_list(letter, fields) for letter in "fopg")
     acc = _targets("a", fields, bare)
 
     def combine(left: str, left_index: str, right: str, right_index: str) -> str:
@@ -178,6 +178,14 @@ def absorb_slots(into, taken, stride, keys, {f}n):
             d = into[r] * stride + k
             c = taken[r] * stride + k
             {combine("f", "[d]", "f", "[c]")}{_store("f", fields, "[d]", 12)}            n[d] += n[c]
+
+
+def absorb_rows(cell, {g}gn, {f}n):
+    for i in range(cell.shape[0]):
+        c = cell[i]
+        # What a partial of no value holds is nobody's business.
+        if c >= 0 and gn[i] > 0:
+            {combine("f", "[c]", "g", "[i]")}{_store("f", fields, "[c]", 12)}            n[c] += gn[i]
 """
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from numba import njit
 
+from windrow.engine.cache import jit
 from windrow.engine.lookup import first_not_before, lookup
 from windrow.engine.slices import Slices
 from windrow.measure import Tick
@@ -60,7 +60,7 @@ class Due:
         return Due(self.spec[keep], *edges, self.first[keep], self.last[keep], key, order)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def first_ending_after(point, every, offset, whole, rest):  # type: ignore[no-untyped-def]
     """The number k of the first window that ends after `point`."""
     k = np.int64((point - offset - rest) // every) - whole
@@ -71,7 +71,7 @@ def first_ending_after(point, every, offset, whole, rest):  # type: ignore[no-un
     return k
 
 
-@njit(cache=True, nogil=True)
+@jit
 def list_due(  # type: ignore[no-untyped-def]
     every,
     offset,

@@ -7,6 +7,7 @@
     check_window        a window type through the engine agrees with the oracle
     check_steps         the engine's operator agrees with the reference operator after every step
     run_transcript      a YAML file of events, watermarks and expected rows, on any engine
+    Transcript          such a file, read: for a test that drives an engine in a way of its own
 
 Hypothesis strategies for streams and queries are in `windrow.testing.strategies` (they need the
 `hypothesis` package; transcripts need `pyyaml`).
@@ -19,7 +20,7 @@ from windrow.testing.oracle import answers, oracle
 from windrow.testing.placement import windows_of
 from windrow.testing.registry import register
 from windrow.testing.stream import ReferenceOperator
-from windrow.testing.transcripts import EmbeddedEngine, Engine, ReferenceEngine, run_transcript
+from windrow.testing.transcripts import EmbeddedEngine, Engine, ReferenceEngine, Transcript, run_transcript
 
 __all__ = [
     "Answer",
@@ -28,6 +29,7 @@ __all__ = [
     "Engine",
     "ReferenceEngine",
     "ReferenceOperator",
+    "Transcript",
     "answers",
     "assert_same",
     "check_aggregate",

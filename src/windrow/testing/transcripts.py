@@ -34,6 +34,7 @@ from __future__ import annotations
 import ast
 import shlex
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -47,6 +48,8 @@ from windrow.testing.compare import assert_same
 from windrow.testing.stream import ReferenceOperator
 
 NULL = "-"
+ACTIONS = {"events", "watermark", "finish", "snapshot"}
+ACTIONS |= {"add_window", "remove_window", "add_aggregate", "remove_aggregate"}
 OUTPUT_TYPES = {"op": pa.string(), "revision": pa.int64(), "window": pa.string()}
 
 
@@ -115,16 +118,104 @@ def load_transcript(path: str | Path) -> dict[str, Any]:
     return transcript
 
 
+class Transcript:
+    """A transcript (a path, or what YAML made of one) whose words have become tables, points and specs.
+
+    `functions` are names of one's own that specs in the transcript may use: an aggregate, a function of
+    a window, a predicate.
+
+    >>> from windrow.testing import Transcript
+    >>> transcript = Transcript({
+    ...     "query": {"time": "t", "windows": {"w": "tumbling(5)"}, "aggregates": {"n": "count()"}},
+    ...     "columns": {"t": "int64"},
+    ...     "steps": [{"events": "t\\n1\\n2"}, {"watermark": "5"}, {"finish": True}],
+    ... })
+    >>> [(step.action, step.argument) for step in transcript.steps[1:]]
+    [('watermark', 5), ('finish', True)]
+    """
+
+    def __init__(
+        self, transcript: str | Path | Mapping[str, Any], *, functions: Mapping[str, Any] | None = None
+    ) -> None:
+        if isinstance(transcript, (str, Path)):
+            transcript = load_transcript(transcript)
+        self._words = transcript
+        self._functions = functions or {}
+        self.schema = pa.schema([(n, arrow_type(t)) for n, t in transcript["columns"].items()])
+        self.mode: str = transcript.get("mode", "append")
+        self.lateness: Any = _number(transcript.get("lateness", "0"))
+        self.on_bad: str = transcript.get("on_bad", "raise")
+        self.steps = [Step(self, words) for words in transcript["steps"]]
+
+    @cached_property
+    def query(self) -> Query:
+        """Made when first asked for: a query that is refused may be what the transcript expects."""
+        spec = self._words["query"]
+        return query(
+            time=spec["time"],
+            key=spec.get("key", ()),
+            windows={name: self.spec(text) for name, text in spec["windows"].items()},
+            aggregates={name: self.spec(text) for name, text in spec["aggregates"].items()},
+            ordered=spec.get("ordered") in ("true", True),
+        )
+
+    def point(self, text: str) -> Any:
+        """A point on the time column, as an Arrow scalar of its type or a plain number."""
+        if text == NULL:
+            return None
+        type_ = self.schema.field(self._words["query"]["time"]).type
+        scalar = _parse(pa.array([text], pa.string()), type_)[0]
+        return scalar if pa.types.is_temporal(type_) else scalar.as_py()
+
+    def spec(self, text: str) -> Any:
+        """`tumbling(10)` as one would type it: a call of a windrow function with literals, or a name."""
+        tree = ast.parse(text, mode="eval").body
+        if isinstance(tree, ast.Name):
+            return self._functions[tree.id]
+        assert isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name), f"not a spec: {text!r}"
+        maker = self._functions.get(tree.func.id) or getattr(windrow, tree.func.id)
+        arguments = [self._literal(node) for node in tree.args]
+        return maker(*arguments, **{k.arg: self._literal(k.value) for k in tree.keywords if k.arg})
+
+    def _literal(self, node: ast.expr) -> Any:
+        """A literal, `at("2024-01-01T00:00")`: a point in time, or a name: a function of one's own."""
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "at":
+            return self.point(ast.literal_eval(node.args[0]))
+        if isinstance(node, ast.Name):
+            return self._functions[node.id]
+        return ast.literal_eval(node)
+
+
+class Step:
+    """What is done to the operator, `action`, and `expected`: the texts under it that say what comes of it."""
+
+    def __init__(self, transcript: Transcript, words: Mapping[str, Any]) -> None:
+        self._transcript = transcript
+        self.action = next(iter(words))
+        assert self.action in ACTIONS, f"a step begins with what is done, not with {self.action!r}"
+        self._word = words[self.action]
+        self.expected: dict[str, str] = {name: text for name, text in words.items() if name != self.action}
+
+    @cached_property
+    def argument(self) -> Any:
+        """A table of events, a point, a pair of a name and a spec, a name; else as it was written."""
+        if self.action == "events":
+            return inline_table(self._word, self._transcript.schema)
+        if self.action == "watermark":
+            return self._transcript.point(self._word)
+        if self.action in ("add_window", "add_aggregate"):
+            ((name, text),) = self._word.items()
+            return name, self._transcript.spec(text)
+        return self._word
+
+
 def run_transcript(
     transcript: str | Path | Mapping[str, Any],
     engine: Engine,
     *,
     functions: Mapping[str, Any] | None = None,
 ) -> None:
-    """Run a transcript (a path, or what YAML made of one) and raise `AssertionError` where it differs.
-
-    `functions` are names of one's own that specs in the transcript may use: an aggregate, a function of
-    a window, a predicate.
+    """Run a transcript and raise `AssertionError` where it differs; the arguments are those of `Transcript`.
 
     >>> from windrow.testing import ReferenceEngine, run_transcript
     >>> run_transcript({
@@ -133,126 +224,87 @@ def run_transcript(
     ...     "steps": [{"events": "t\\n1\\n2"}, {"finish": True, "expect": "window start end n\\nw 0 5 2"}],
     ... }, ReferenceEngine())
     """
-    if isinstance(transcript, (str, Path)):
-        transcript = load_transcript(transcript)
-    _Run(transcript, engine, functions or {}).run()
+    _Run(Transcript(transcript, functions=functions), engine).run()
 
 
 class _Run:
     """One transcript on one engine."""
 
-    def __init__(self, transcript: Mapping[str, Any], engine: Engine, functions: Mapping[str, Any]) -> None:
+    def __init__(self, transcript: Transcript, engine: Engine) -> None:
         self.transcript = transcript
         self.engine = engine
-        self.functions = functions
-        self.schema = pa.schema([(n, arrow_type(t)) for n, t in transcript["columns"].items()])
         self.operator: Any = None
 
     def run(self) -> None:
-        for number, step in enumerate(self.transcript["steps"], start=1):
+        for number, step in enumerate(self.transcript.steps, start=1):
             where = f"step {number}"
             emitted: pa.Table | None = None
+            error = step.expected.get("error")
             try:
                 if self.operator is None:
                     self.operator = self._operator()
                 emitted = self._do(step, where)
             except WindrowError as problem:
-                assert "error" in step, f"{where}: {problem}"
-                assert step["error"] in str(problem), f"{where}: expected {step['error']!r} in: {problem}"
+                assert error is not None, f"{where}: {problem}"
+                assert error in str(problem), f"{where}: expected {error!r} in: {problem}"
                 continue
-            assert "error" not in step, f"{where}: no error, but expected one with {step['error']!r}"
+            assert error is None, f"{where}: no error, but expected one with {error!r}"
             self._compare(step, emitted, where)
 
     def _operator(self) -> Any:
-        spec = self.transcript["query"]
-        made = query(
-            time=spec["time"],
-            key=spec.get("key", ()),
-            windows={name: self._spec(text) for name, text in spec["windows"].items()},
-            aggregates={name: self._spec(text) for name, text in spec["aggregates"].items()},
-            ordered=spec.get("ordered") in ("true", True),
-        )
+        asked = self.transcript
         return self.engine.operator(
-            made,
-            mode=self.transcript.get("mode", "append"),
-            lateness=_number(self.transcript.get("lateness", "0")),
-            on_bad=self.transcript.get("on_bad", "raise"),
+            asked.query, mode=asked.mode, lateness=asked.lateness, on_bad=asked.on_bad
         )
 
-    def _do(self, step: Mapping[str, Any], where: str) -> pa.Table | None:
-        if "events" in step:
-            self.operator.process(inline_table(step["events"], self.schema))
-        elif "watermark" in step:
-            return self.operator.advance(self._point(step["watermark"]))
-        elif "finish" in step:
+    def _do(self, step: Step, where: str) -> pa.Table | None:
+        if step.action == "events":
+            self.operator.process(step.argument)
+        elif step.action == "watermark":
+            return self.operator.advance(step.argument)
+        elif step.action == "finish":
             return self.operator.finish()
-        elif "snapshot" in step:
+        elif step.action == "snapshot":
             self.operator = self.engine.through_snapshot(self.operator)
-        elif "add_window" in step:
-            self._add(step, "add_window", self.engine.add_window, where)
-        elif "remove_window" in step:
-            self.operator.remove_window(step["remove_window"])
-        elif "add_aggregate" in step:
-            self._add(step, "add_aggregate", self.engine.add_aggregate, where)
-        elif "remove_aggregate" in step:
-            self.operator.remove_aggregate(step["remove_aggregate"])
+        elif step.action == "add_window":
+            self._add(step, self.engine.add_window, where)
+        elif step.action == "remove_window":
+            self.operator.remove_window(step.argument)
+        elif step.action == "add_aggregate":
+            self._add(step, self.engine.add_aggregate, where)
+        elif step.action == "remove_aggregate":
+            self.operator.remove_aggregate(step.argument)
         return None
 
-    def _add(self, step: Mapping[str, Any], what: str, add: Callable[..., Any], where: str) -> None:
-        ((name, text),) = step[what].items()
-        expected = self._point(step["complete_from"])
-        got = add(self.operator, name, self._spec(text), expected)
+    def _add(self, step: Step, add: Callable[..., Any], where: str) -> None:
+        name, spec = step.argument
+        expected = self.transcript.point(step.expected["complete_from"])
+        got = add(self.operator, name, spec, expected)
         want, got = (v.as_py() if isinstance(v, pa.Scalar) else v for v in (expected, got))
         assert got == want, f"{where}: {name!r} is complete from {got!r}, not from {want!r}"
 
-    def _compare(self, step: Mapping[str, Any], emitted: pa.Table | None, where: str) -> None:
-        if emitted is not None and "expect" in step:
+    def _compare(self, step: Step, emitted: pa.Table | None, where: str) -> None:
+        texts, schema = step.expected, self.transcript.schema
+        if emitted is not None and "expect" in texts:
             types = {**OUTPUT_TYPES, **{f.name: f.type for f in emitted.schema if f.name != "window"}}
-            names = step["expect"].split("\n", 1)[0].split()
+            names = texts["expect"].split("\n", 1)[0].split()
             assert names == emitted.column_names, (
                 f"{where}: expected columns {names}, got {emitted.column_names}"
             )
-            wanted = inline_table(step["expect"], pa.schema([(n, types[n]) for n in names]))
+            wanted = inline_table(texts["expect"], pa.schema([(n, types[n]) for n in names]))
             assert_same(wanted, _plain_window(emitted), note=where)
         elif emitted is not None:
             assert emitted.num_rows == 0, f"{where}: no rows expected, got {emitted.to_pylist()}"
-        late = self.operator.late() if "late" in step else None
+        late = self.operator.late() if "late" in texts else None
         if late is not None:
-            wanted = inline_table(step["late"], self.schema)
+            wanted = inline_table(texts["late"], schema)
             assert late.to_pylist() == wanted.to_pylist(), f"{where}: late rows {late.to_pylist()}"
-        if "bad" in step:
+        if "bad" in texts:
             bad = self.operator.bad()
-            wanted = inline_table(step["bad"], self.schema)
-            kept = bad.select(self.schema.names)
+            wanted = inline_table(texts["bad"], schema)
+            kept = bad.select(schema.names)
             assert repr(kept.to_pylist()) == repr(wanted.to_pylist()), f"{where}: bad rows {bad.to_pylist()}"
             assert bad["bad_reason"].null_count == 0, f"{where}: a bad row without a reason"
-
-    def _point(self, text: str) -> Any:
-        """A point on the time column, as an Arrow scalar of its type or a plain number."""
-        if text == NULL:
-            return None
-        type_ = self.schema.field(self.transcript["query"]["time"]).type
-        value = pa.array([text], pa.string())
-        scalar = _parse(value, type_)[0]
-        return scalar if pa.types.is_temporal(type_) else scalar.as_py()
-
-    def _spec(self, text: str) -> Any:
-        """`tumbling(10)` as one would type it: a call of a windrow function with literals, or a name."""
-        tree = ast.parse(text, mode="eval").body
-        if isinstance(tree, ast.Name):
-            return self.functions[tree.id]
-        assert isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name), f"not a spec: {text!r}"
-        maker = self.functions.get(tree.func.id) or getattr(windrow, tree.func.id)
-        arguments = [self._literal(node) for node in tree.args]
-        return maker(*arguments, **{k.arg: self._literal(k.value) for k in tree.keywords if k.arg})
-
-    def _literal(self, node: ast.expr) -> Any:
-        """A literal, `at("2024-01-01T00:00")`: a point in time, or a name: a function of one's own."""
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "at":
-            return self._point(ast.literal_eval(node.args[0]))
-        if isinstance(node, ast.Name):
-            return self.functions[node.id]
-        return ast.literal_eval(node)
 
 
 def arrow_type(name: str) -> pa.DataType:

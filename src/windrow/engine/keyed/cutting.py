@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from windrow.engine.arrays import different
+from windrow.engine.cache import jit
 
 # Segments of up to so many rows are sorted by insertion.
 FEW_ROWS = 32
@@ -29,7 +29,7 @@ class Pieces:
     edge: np.ndarray
 
 
-@njit(cache=True, nogil=True)
+@jit
 def counting_order(numbers, keys):  # type: ignore[no-untyped-def]
     """The stable order of rows by key number, and where the rows of each key begin (keys + 1 entries)."""
     bounds = np.zeros(keys + 1, np.int64)
@@ -46,7 +46,7 @@ def counting_order(numbers, keys):  # type: ignore[no-untyped-def]
     return order, bounds
 
 
-@njit(cache=True, nogil=True)
+@jit
 def sort_segments(times, order, bounds):  # type: ignore[no-untyped-def]
     """Sort the rows of each segment by time, in place and stably."""
     for s in range(bounds.shape[0] - 1):
@@ -74,7 +74,7 @@ def sort_segments(times, order, bounds):  # type: ignore[no-untyped-def]
             order[low:high] = order[low:high][np.argsort(stamps, kind="mergesort")]
 
 
-@njit(cache=True, nogil=True)
+@jit
 def split_late(times, line, late, late_times):  # type: ignore[no-untyped-def]
     """Rows that are no earlier than all before them to `line`, the others to `late`; how many of each."""
     ahead = 0
@@ -93,7 +93,7 @@ def split_late(times, line, late, late_times):  # type: ignore[no-untyped-def]
     return ahead, behind
 
 
-@njit(cache=True, nogil=True)
+@jit
 def merge_late(times, line, late, late_times, order):  # type: ignore[no-untyped-def]
     """Rows in line and late rows, both in order, as one; among equal times the lower row goes first."""
     i = 0
@@ -154,7 +154,7 @@ def by_key_and_time(
     return order, present, bounds
 
 
-@njit(cache=True, nogil=True)
+@jit
 def cut_segments(  # type: ignore[no-untyped-def]
     times, bounds, edges, gap, reach, marks, pointwise, low, high, segment, edge
 ):
@@ -223,7 +223,7 @@ def cut_sorted(
     return Pieces(*(column[:count].copy() for column in found))
 
 
-@njit(cache=True, nogil=True)
+@jit
 def give_to_events(low, high, value, order, out):  # type: ignore[no-untyped-def]
     """out[order[i]] = value[p] for each event i of piece p."""
     for p in range(low.shape[0]):

@@ -27,6 +27,7 @@ from windrow.engine.keyed.pending import Chunk, Pending, Released
 from windrow.engine.keyed.slices import KeyedSlices
 from windrow.engine.keyed.time_windows import TimeWindows
 from windrow.engine.keyed.timed import together
+from windrow.engine.loads import Events, Parcel
 from windrow.engine.partials import Log, Store
 from windrow.engine.sequence import bad_rows, check_types, discretizers_for
 from windrow.engine.settings import Settings
@@ -111,48 +112,63 @@ class Keyed(Engine):
             return before, before
         return self.timed.too_late(batch, times, horizon, self.threshold)
 
-    def partly_late(self, times: np.ndarray, low: Tick) -> int:
-        """How many events have missed some of their windows, but not all."""
+    def partly_late(self, times: np.ndarray, low: Tick) -> np.ndarray | None:
+        """A mask of the events that have missed some of their windows, but not all; None: nobody has."""
         if self.watermark is None or low >= self.horizon(self.watermark):
-            return 0
+            return None
         horizon = self.horizon(self.watermark)
-        return self.timed.partly_late(times[times < horizon], horizon)
+        missed = times < horizon
+        missed[missed] = self.timed.partly_late(times[missed], horizon)
+        return missed
 
-    def take(
-        self,
-        batch: pa.RecordBatch,
-        times: np.ndarray,
-        arrival: int,
-        rows: np.ndarray | None,
-        scan: tuple[Tick, Tick, bool],
-    ) -> None:
-        """Take in good events; `rows` are their places in the batch given."""
-        self.require_room(len(times))
-        known = self.keys.count
-        try:
-            numbers = self.keys.numbers(batch)
+    def take(self, events: Events) -> None:
+        """Take in good events."""
+        self.require_room(len(events))
+        with self.no_new_keys_on_failure():
+            numbers = self.keys.numbers(events.batch)
             if self.order is None:
-                self._take_at_once(batch, times, arrival, rows, numbers, scan)
+                self._take_at_once(events, numbers)
             else:
-                self._let_wait(batch, times, arrival, numbers, scan)
-        except BaseException:
-            if self.keys.count > known:
-                self.keys = self.keys.kept(np.arange(known))
-            raise
-        low, high, _ = scan
-        if self.settings.mode == "update" and self.watermark is not None and low <= self.watermark:
-            self.changelog.note_late(times, numbers, self.watermark, self.keys.count)
-        self.highest_time = high if self.highest_time is None else max(self.highest_time, high)
+                self._let_wait(events, numbers)
+        self._note(events, numbers)
 
-    def _let_wait(
-        self,
-        batch: pa.RecordBatch,
-        times: np.ndarray,
-        arrival: int,
-        numbers: np.ndarray | None,
-        scan: tuple[Tick, Tick, bool],
-    ) -> None:
+    def take_slices(self, parcel: Parcel) -> None:
+        """Put slices of elsewhere among those that are here."""
+        if self.order is not None:
+            raise QueryError(
+                "slices cannot be taken by an operator that waits for the order of single events"
+            )
+        with self.no_new_keys_on_failure():
+            numbers = self.keys.numbers(parcel.batch)
+            self._put(
+                parcel, np.zeros(len(parcel), np.int64) if numbers is None else numbers.astype(np.int64)
+            )
+        self._note(parcel, numbers)
+
+    def _put(self, parcel: Parcel, key: np.ndarray) -> None:
+        low, high, _ = parcel.scan
+        order = np.lexsort((parcel.times, key))
+        parcel, key = parcel.where(order), key[order]
+        edges = self.timed.edges_of(parcel.times, low, high)
+        reach = np.empty((0, len(parcel)), edges.dtype)
+        new = self.arena.new(key, parcel.times, parcel.last, edges, reach)
+        try:
+            self.join(new.slot, parcel)
+            self.presence.n[new.slot] = parcel.sizes
+            self.arena.insert(new, self.timed.gap, self.timed.pointwise)
+        except BaseException:
+            self.arena.give_back(new.slot)
+            raise
+
+    def _note(self, load: Events | Parcel, numbers: np.ndarray | None) -> None:
+        """Know how far time has come, and what may have to be revised."""
+        if self.settings.mode == "update" and self.watermark is not None and load.scan[0] <= self.watermark:
+            self.changelog.note_late(load.times, numbers, self.watermark, self.keys.count)
+        self.highest_time = load.high if self.highest_time is None else max(self.highest_time, load.high)
+
+    def _let_wait(self, events: Events, numbers: np.ndarray | None) -> None:
         assert self.order is not None
+        times = events.times
         limit = self.settings.max_slices
         if len(self.waiting) + len(times) > limit:
             raise LimitError(
@@ -160,31 +176,24 @@ class Keyed(Engine):
                 f"max_slices={limit:,}; nothing of this batch was taken: advance the watermark more often, "
                 "lower the lateness, or raise max_slices"
             )
-        needed = takeable(batch, self.binding.value_columns)
-        chunk = Chunk(needed, times, arrival, numbers, scan[2])
+        needed = takeable(events.batch, self.binding.value_columns)
+        chunk = Chunk(needed, times, events.arrival, numbers, events.scan[2])
         if self.binding.has_log:
             self.keep(self.encode(needed), times, chunk.arrivals(), numbers, None)
         self.waiting.add(chunk)
         self.order.grow(self.keys.count)
 
-    def _take_at_once(
-        self,
-        batch: pa.RecordBatch,
-        times: np.ndarray,
-        arrival: int,
-        rows: np.ndarray | None,
-        numbers: np.ndarray | None,
-        scan: tuple[Tick, Tick, bool],
-    ) -> None:
-        stamps = arrival + np.arange(len(times)) if self.binding.needs_arrival else times[:0]
+    def _take_at_once(self, events: Events, numbers: np.ndarray | None) -> None:
+        times = events.times
+        stamps = events.arrival + np.arange(len(times)) if self.binding.needs_arrival else times[:0]
         segments: Runs | Cells
-        if numbers is None and self.timed.takes_cells:
-            new, segments, sizes = self._cut_by_cells(times, scan)
+        if numbers is None and self.timed.takes_cells(*events.scan[:2]):
+            new, segments, sizes = self._cut_by_cells(times, events.scan)
         else:
-            new, segments, sizes = self._cut_sorted(batch, times, numbers, scan)
+            new, segments, sizes = self._cut_sorted(events.batch, times, numbers, events.scan)
         try:
-            encoded = self.encode(batch)
-            self.fold(encoded, times, stamps, rows, segments)
+            encoded = self.encode(events.batch)
+            self.fold(encoded, times, stamps, events.rows, segments)
             self.presence.n[new.slot] = sizes
             self.arena.insert(new, self.timed.gap, self.timed.pointwise)
         except BaseException:
@@ -199,7 +208,8 @@ class Keyed(Engine):
         found = self.timed.cut_into_cells(times, scan)
         first, last = found.extents(times, *scan[:2])
         reach = np.empty((0, len(first)), times.dtype)
-        new = self.arena.new(np.zeros(len(first), np.int64), first, last, self.timed.edges_of(first), reach)
+        edges = self.timed.edges_of(first, *scan[:2])
+        new = self.arena.new(np.zeros(len(first), np.int64), first, last, edges, reach)
         return new, found.place(new.slot, None, len(times)), found.sizes
 
     def _cut_sorted(

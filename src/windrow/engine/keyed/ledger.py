@@ -18,8 +18,8 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numba import njit
 
+from windrow.engine.cache import jit
 from windrow.measure import Tick
 
 INSERT, UPDATE, DELETE = 1, 2, 3
@@ -72,7 +72,7 @@ class Changes:
     kept: Given
 
 
-@njit(cache=True, nogil=True)
+@jit
 def compare(  # type: ignore[no-untyped-def]
     order, given, key, spec, start, end, count, opening, closing, revision, action
 ):

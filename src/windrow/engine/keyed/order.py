@@ -10,9 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numba import njit
 
 from windrow.engine.arrays import different, ranges
+from windrow.engine.cache import jit
 from windrow.engine.keyed.pending import Released
 from windrow.engine.keyed.slices import KeyedSlices
 from windrow.engine.sequence import Discretizer, Run, Windows
@@ -64,7 +64,7 @@ class Found:
         return cls(*(np.concatenate(column) for column in columns))
 
 
-@njit(cache=True, nogil=True)
+@jit
 def find_ranks(key, rank, keys, bounds, ranks, out):  # type: ignore[no-untyped-def]
     """The first slice of each key at or after each rank, or the end of the key's slices; -1 without any.
 

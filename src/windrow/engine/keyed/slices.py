@@ -20,7 +20,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numba import njit
+
+from windrow.engine.cache import jit
 
 
 @dataclass
@@ -129,7 +130,7 @@ class KeyedSlices:
         return int(sum(column.nbytes for _, column in self.columns()))
 
 
-@njit(cache=True, nogil=True)
+@jit
 def merge_order(key, first, other_key, other_first):  # type: ignore[no-untyped-def]
     """The order of both lists together, each sorted by (key, first); entries of the first list go first."""
     count, others = key.shape[0], other_key.shape[0]
@@ -154,7 +155,7 @@ def merge_order(key, first, other_key, other_first):  # type: ignore[no-untyped-
     return order
 
 
-@njit(cache=True, nogil=True)
+@jit
 def find_leads(key, first, last, edge, closed, ranked, reach, gap, pointwise):  # type: ignore[no-untyped-def]
     """Whether something separates each slice from the one before it; all are in order."""
     count = key.shape[0]

@@ -49,10 +49,8 @@ class TimeWindows:
         named = {f"window {name}": window for name, window in windows.items()}
         self._fixed = WindowSet.of(named | steps, self._measure) if steps else placed
         self._by_edges = Edges(self._fixed)
-        # Two events in one cell no longer than the smallest gap are always in one session.
-        cell = self.gap / 2 if self._measure.floating else self.gap
-        cells = {"cell": Tumbling(_plain(cell), ZERO)} if self.gap > 0 else {}
-        self._by_cells = Edges(WindowSet.of(named | steps | cells, self._measure))
+        self._cells = _cells(named | steps, self.gap, self._measure)
+        self._by_cells = None if self._cells is None else Edges(self._cells)
 
     @property
     def dynamic(self) -> int:
@@ -74,21 +72,26 @@ class TimeWindows:
 
     # -- cutting ---------------------------------------------------------------------------------
 
-    @property
-    def takes_cells(self) -> bool:
-        """Whether events of one key can be cut without being sorted."""
-        return not self._dynamic and not self._snapshots
+    def takes_cells(self, low: Tick, high: Tick) -> bool:
+        """Whether events of one key, from `low` to `high`, can be cut without being sorted."""
+        if self._dynamic or self._snapshots or self._cells is None:
+            return False
+        first, last = self._cells.reach
+        return bool(first <= low and high <= last)
 
     def cut_into_cells(self, times: np.ndarray, scan: Scan) -> Cut:
         """Cut at fixed edges, and into cells that no gap fits in."""
+        assert self._cells is not None
+        assert self._by_cells is not None
         low, high, ordered = scan
-        return cut(times, self._by_cells.enclosing(times, low, high, self._limit), ordered=ordered)
+        limit = min(self._limit, self._cells.reach[1])
+        return cut(times, self._by_cells.enclosing(times, low, high, limit), ordered=ordered)
 
-    def edges_of(self, times: np.ndarray) -> np.ndarray:
-        """The beginning of the fixed slice that holds each of these times, which are in order."""
+    def edges_of(self, times: np.ndarray, low: Tick, high: Tick) -> np.ndarray:
+        """The beginning of the fixed slice that holds each of these times, which lie in [low, high]."""
         if not self._has_fixed:
             return np.full(len(times), self._measure.lowest, times.dtype)
-        edges = self._by_edges.enclosing(times, times[0].item(), times[-1].item(), self._limit)
+        edges = self._by_edges.enclosing(times, low, high, self._limit)
         return edges[np.searchsorted(edges, times, side="right") - 1]
 
     def cut(
@@ -138,13 +141,13 @@ class TimeWindows:
             gone &= times < mark.since
         return gone, gone & late
 
-    def partly_late(self, early: np.ndarray, horizon: Tick) -> int:
-        """How many of these events, which lie before the horizon, have missed a window."""
+    def partly_late(self, early: np.ndarray, horizon: Tick) -> np.ndarray:
+        """Which of these events, which lie before the horizon, have missed a window."""
         missed = self._placed.earliest_ends(early) <= horizon
         missed |= bool(self._snapshots)
         for mark in self.landmarks:
             missed |= (early >= mark.since) & (mark.ends(early)[1] <= horizon)
-        return int(np.count_nonzero(missed))
+        return missed
 
     def first_needed(self, horizon: Tick) -> Tick:
         """The first instant that a context-free window which is not final may still ask for."""
@@ -209,6 +212,19 @@ def _sessions(windows: Mapping[str, Window], measure: Measure) -> tuple[timed.Se
         tuple(i for i, _ in dynamic),
     )
     return sessions, [window for _, window in dynamic]
+
+
+def _cells(windows: Mapping[str, Window], gap: Tick, measure: Measure) -> WindowSet | None:
+    """Windows and a grid of cells, such that two events in one cell are always in one session.
+
+    None where the smallest gap is so long that no grid of it can be placed.
+    """
+    cell = gap / 2 if measure.floating else gap
+    cells: dict[str, Window] = {"cell": Tumbling(_plain(cell), ZERO)} if gap > 0 else {}
+    try:
+        return WindowSet.of({**windows, **cells}, measure)
+    except QueryError:
+        return None
 
 
 def _landmarks(windows: Mapping[str, Window], measure: Measure) -> list[timed.Landmarks]:

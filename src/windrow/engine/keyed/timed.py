@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from windrow.engine.arrays import ranges
+from windrow.engine.cache import jit
 from windrow.engine.keyed.slices import KeyedSlices
 from windrow.engine.windows import FIRST_ROOM, Due, first_ending_after, joined, periodic_due
 from windrow.measure import Measure, Tick
@@ -170,7 +170,7 @@ class PlacedSteps:
         return self.landmark.edge(step), self.landmark.edge(step + 1)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def first_not_before_in(first, point, low, high):  # type: ignore[no-untyped-def]
     """The first position in low .. high whose time is at or after `point`, by steps that grow."""
     step = 1
@@ -187,7 +187,7 @@ def first_not_before_in(first, point, low, high):  # type: ignore[no-untyped-def
     return low
 
 
-@njit(cache=True, nogil=True)
+@jit
 def list_periodic(  # type: ignore[no-untyped-def]
     every, offset, whole, rest, after, until, first, bounds, placement, begin, finish, low, high
 ):
@@ -221,7 +221,7 @@ def list_periodic(  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(cache=True, nogil=True)
+@jit
 def list_static(  # type: ignore[no-untyped-def]
     key, first, last, closed, gaps, after, until, number, begin, finish, low, high
 ):
@@ -253,7 +253,7 @@ def list_static(  # type: ignore[no-untyped-def]
     return count
 
 
-@njit(cache=True, nogil=True)
+@jit
 def close_static(key, first, last, closed, gaps, horizon):  # type: ignore[no-untyped-def]
     """Count, for each slice, the gaps whose sessions end before `horizon`."""
     for g in range(gaps.shape[0]):
@@ -273,7 +273,7 @@ def close_static(key, first, last, closed, gaps, horizon):  # type: ignore[no-un
             i = j
 
 
-@njit(cache=True, nogil=True)
+@jit
 def list_dynamic(key, first, reach, closed, begin, finish, low, high):  # type: ignore[no-untyped-def]
     """Sessions of slices that are not closed, which reach as far as they say; how many there are."""
     count = 0

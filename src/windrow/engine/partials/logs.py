@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
 from windrow.aggregates.base import Bound, Scalars
+from windrow.engine.cache import jit
 from windrow.engine.cutting import Runs
 from windrow.engine.partials.scalars import Numbers, lowered, require
 from windrow.engine.partials.user import blame, field_types, lower_failed
@@ -24,7 +24,7 @@ from windrow.engine.windows import Due, by_time
 from windrow.measure import Tick
 
 
-@njit(cache=True, nogil=True)
+@jit
 def merge_order(key, time, arrival, sorted_count, order, out):  # type: ignore[no-untyped-def]
     """Merge rows 0 .. sorted_count-1, in order, with the rows of `order`, into a permutation."""
     i = 0
@@ -53,7 +53,7 @@ def merge_order(key, time, arrival, sorted_count, order, out):  # type: ignore[n
             j += 1
 
 
-@njit(cache=True, nogil=True)
+@jit
 def find_ranges(row_key, t0, a0, t1, a1, bounds, time, arrival, low, high):  # type: ignore[no-untyped-def]
     """The rows of each output row: key by its bounds, (time, arrival) by binary search."""
     for i in range(row_key.shape[0]):

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numba import njit
 
 from windrow.aggregates.base import Bound, Field, Scalars
 from windrow.aggregates.distinct import CountDistinct
 from windrow.aggregates.quantile import Ranks
 from windrow.aggregates.top_k import MostFrequent
+from windrow.engine.cache import jit
 from windrow.engine.cutting import Cells, Runs
 from windrow.engine.partials.scalars import Numbers, require
 from windrow.engine.windows import Due
@@ -46,7 +46,7 @@ def from_ordinals(ordinals: np.ndarray, floating: bool) -> np.ndarray:
     return np.where(ordinals < 0, ordinals ^ _MAGNITUDE, ordinals).view(np.float64)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def lower_bound(values, value, low, high):  # type: ignore[no-untyped-def]
     while low < high:
         middle = (low + high) // 2
@@ -57,7 +57,7 @@ def lower_bound(values, value, low, high):  # type: ignore[no-untyped-def]
     return low
 
 
-@njit(cache=True, nogil=True)
+@jit
 def encode(cell, value, offset, length, n, values, upto, used):  # type: ignore[no-untyped-def]
     """Merge new values, grouped by cell, into the cells' sorted runs; how much is used then.
 
@@ -97,7 +97,7 @@ def encode(cell, value, offset, length, n, values, upto, used):  # type: ignore[
     return used
 
 
-@njit(cache=True, nogil=True)
+@jit
 def compact(offset, length, values, upto, new_values, new_upto):  # type: ignore[no-untyped-def]
     """Copy the segments that are in use to new columns."""
     used = 0
@@ -110,7 +110,7 @@ def compact(offset, length, values, upto, new_values, new_upto):  # type: ignore
     return used
 
 
-@njit(cache=True, nogil=True)
+@jit
 def expand(cells, offset, length, values, upto, total):  # type: ignore[no-untyped-def]
     """The values of `cells`, repeats included, as (position in cells, value) columns."""
     where = np.empty(total, np.int64)
@@ -127,7 +127,7 @@ def expand(cells, offset, length, values, upto, total):  # type: ignore[no-untyp
     return where, value
 
 
-@njit(cache=True, nogil=True)
+@jit
 def select_ranks(window, key, first, last, slots, stride, offset, length, values, upto, low, high):  # type: ignore[no-untyped-def]
     """For each output row, the values of ranks low[i] and high[i] (0-based, high is low or low + 1).
 
@@ -196,7 +196,7 @@ def select_ranks(window, key, first, last, slots, stride, offset, length, values
     return smaller, larger
 
 
-@njit(cache=True, nogil=True)
+@jit
 def merged_runs(first, last, key, slots, stride, offset, length, values, upto):  # type: ignore[no-untyped-def]
     """The different values of one window and key, sorted, and how often each occurs."""
     total = 0
@@ -228,7 +228,7 @@ def merged_runs(first, last, key, slots, stride, offset, length, values, upto): 
     return found[:count], times[:count]
 
 
-@njit(cache=True, nogil=True)
+@jit
 def count_distinct(window, key, first, last, slots, stride, offset, length, values, upto):  # type: ignore[no-untyped-def]
     out = np.empty(window.shape[0], np.int64)
     for i in range(window.shape[0]):
@@ -238,7 +238,7 @@ def count_distinct(window, key, first, last, slots, stride, offset, length, valu
     return out
 
 
-@njit(cache=True, nogil=True)
+@jit
 def most_frequent(window, key, first, last, slots, stride, offset, length, values, upto, k):  # type: ignore[no-untyped-def]
     """The k most frequent values of each row; row i has places i*k .. and `size[i]` of them."""
     rows = window.shape[0]
@@ -444,7 +444,7 @@ class Multisets:
         self._values, self._upto, self._used = values, upto, len(values)
 
 
-@njit(cache=True, nogil=True)
+@jit
 def window_counts(window, key, first, last, slots, stride, n):  # type: ignore[no-untyped-def]
     """How many values each output row has."""
     out = np.zeros(window.shape[0], np.int64)

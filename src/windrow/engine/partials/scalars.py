@@ -138,6 +138,10 @@ class Numbers:
         """Join slots `taken` onto slots `into`, in the order given."""
         self._loop("absorb_slots")(into, taken, self.stride, keys, *self.fields, self.n)
 
+    def join(self, cells: np.ndarray, fields: list[np.ndarray], n: np.ndarray) -> None:
+        """Join partials of elsewhere, and the counts of their values, onto these cells; -1 is no cell."""
+        self._loop("absorb_rows")(cells, *fields, n, *self.fields, self.n)
+
     def merge(self, due: Due, slots: np.ndarray, keys: int) -> tuple[list[np.ndarray], np.ndarray]:
         """The partials of windows x keys, window by window; good until the next call."""
         cells = len(due) * keys

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from windrow.engine.cache import jit
 from windrow.engine.numbers import frozen
 from windrow.engine.sequence.base import KeyStated, below
 from windrow.engine.sequence.open_windows import MOST_OPEN, too_many_open
@@ -28,19 +28,19 @@ from windrow.engine.sequence.ticks import after
 from windrow.windows.rows import Rows
 
 
-@njit(cache=True, nogil=True)
+@jit
 def ended_after(seen, length, every):  # type: ignore[no-untyped-def]
     """How many windows have ended after `seen` events; also the number of the first that has not."""
     return (seen - length) // every + 1 if seen >= length else 0
 
 
-@njit(cache=True, nogil=True)
+@jit
 def begun_after(seen, every):  # type: ignore[no-untyped-def]
     """How many windows have begun after `seen` events."""
     return (seen + every - 1) // every
 
 
-@njit(cache=True, nogil=True)
+@jit
 def count_windows(first, bounds, length, every):  # type: ignore[no-untyped-def]
     """How many windows end in a run, and how many more are open then than before.
 
@@ -57,7 +57,7 @@ def count_windows(first, bounds, length, every):  # type: ignore[no-untyped-def]
     return total, opened
 
 
-@njit(cache=True, nogil=True)
+@jit
 def list_windows(first, bounds, length, every, which, segment, begin, end, last):  # type: ignore[no-untyped-def]
     """Write each window that ends in a run: its type, its segment, its ranks, and its last row."""
     n = 0
@@ -72,7 +72,7 @@ def list_windows(first, bounds, length, every, which, segment, begin, end, last)
                 n += 1
 
 
-@njit(cache=True, nogil=True)
+@jit
 def list_open(seen, length, every):  # type: ignore[no-untyped-def]
     """Type, key and first rank of each window that is open, for keys with so many events."""
     total = 0

@@ -19,8 +19,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from windrow.engine.cache import jit
 from windrow.engine.numbers import frozen
 from windrow.engine.sequence.base import KeyStated, below, require_flags, require_ticks
 from windrow.engine.sequence.run import Run, Windows, spread
@@ -30,7 +30,7 @@ from windrow.measure import Measure, Tick
 from windrow.windows.slide_by_rows import SlideByRows
 
 
-@njit(cache=True, nogil=True)
+@jit
 def look_back(  # type: ignore[no-untyped-def]
     bounds,
     first,

@@ -14,8 +14,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
+from windrow.engine.cache import jit
 from windrow.engine.numbers import frozen
 from windrow.engine.sequence.run import Windows
 from windrow.engine.sequence.state import required
@@ -34,7 +34,7 @@ def too_many_open(window: str) -> LimitError:
     )
 
 
-@njit(cache=True, nogil=True)
+@jit
 def find_queues(key, keys, low, high):  # type: ignore[no-untyped-def]
     """Write where in the sorted column `key` each of `keys`, sorted too, begins and ends: one walk."""
     at = 0
@@ -47,7 +47,7 @@ def find_queues(key, keys, low, high):  # type: ignore[no-untyped-def]
         high[s] = at
 
 
-@njit(cache=True, nogil=True)
+@jit
 def pair_up(  # type: ignore[no-untyped-def]
     keys, low, high, begun_to, ended_to, old_rank, old_time, new_rank, new_time, key, begin, start
 ):
@@ -73,7 +73,7 @@ def pair_up(  # type: ignore[no-untyped-def]
         new = begun_to[s]
 
 
-@njit(cache=True, nogil=True)
+@jit
 def merge_queues(  # type: ignore[no-untyped-def]
     keys, low, high, begun_to, ended_to, key, rank, time, new_rank, new_time, out_key, out_rank, out_time
 ):

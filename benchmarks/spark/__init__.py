@@ -1,0 +1,1 @@
+"""windrow on Spark against Spark's own windows, in one run."""

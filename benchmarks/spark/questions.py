@@ -1,0 +1,203 @@
+"""What is asked: each function gives tables, with the targets that the figures are held against."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import windrow as wr
+from benchmarks.spark import queries
+from benchmarks.spark.data import Source, write
+from benchmarks.spark.session import Run, batch, session, stream
+from benchmarks.support.harness import Line, Table, Target, at_least
+
+RATE, SPARK, TIMES = "rows/s", "Spark's own, rows/s", "times Spark's"
+
+
+@dataclass(frozen=True)
+class Scale:
+    """`files` of `rows` rows; Spark's own windows get `few` rows per file where they are slow by design."""
+
+    name: str
+    files: int
+    rows: int
+    few: int
+    keys: int
+
+
+SCALES = {
+    scale.name: scale
+    for scale in (
+        Scale("tiny", files=2, rows=2_000, few=1_000, keys=500),
+        Scale("small", files=3, rows=200_000, few=50_000, keys=20_000),
+        Scale("full", files=10, rows=1_000_000, few=100_000, keys=100_000),
+    )
+}
+
+
+class Bench:
+    """One run: a Spark, a folder for its sources and checkpoints."""
+
+    def __init__(self, spark: Any, folder: Path, scale: Scale) -> None:
+        self.spark = spark
+        self.folder = folder
+        self.scale = scale
+        self._number = itertools.count()
+        self._sources: dict[Any, Source] = {}
+
+    def source(
+        self, *, keys: int, rows: int | None = None, files: int | None = None, span: float = 60
+    ) -> Source:
+        """A source of so many keys; `span` seconds in a file of full size, others in proportion."""
+        rows, files = rows or self.scale.rows, files or self.scale.files
+        wanted = keys, rows, files, span
+        if wanted not in self._sources:
+            folder = self.folder / f"source{len(self._sources)}"
+            share = span * rows / self.scale.rows
+            self._sources[wanted] = write(folder, files=files, rows=rows, keys=keys, span=share)
+        return self._sources[wanted]
+
+    def stream(self, source: Source, build: Any) -> Run:
+        return stream(self.spark, source, build, self.folder / f"checkpoint{next(self._number)}")
+
+    def batch(self, source: Source, build: Any, *, repeats: int = 2) -> float:
+        return batch(self.spark, source, build, repeats=repeats)
+
+
+def line(name: str, ours: float, spark: float, target: Target | None, **more: float) -> Line:
+    return Line(name, {RATE: ours, SPARK: spark, TIMES: ours / spark, **more}, target)
+
+
+def sliding(bench: Bench) -> list[Table]:
+    """A stream, sliding 60 s every 1 s, sum and count."""
+    return [_beside(bench, "Stream: sliding 60 s every 1 s", (60, 1), targets=(5, 30), slow=True)]
+
+
+def tumbling(bench: Bench) -> list[Table]:
+    """A stream, tumbling 60 s, sum and count."""
+    return [_beside(bench, "Stream: tumbling 60 s", (60, 60), targets=(0.8, 1), slow=False)]
+
+
+def _beside(
+    bench: Bench, title: str, spec: tuple[float, ...], *, targets: tuple[float, float], slow: bool
+) -> Table:
+    lines = []
+    query = queries.ours({"w": spec})
+    for keys, bound in zip((100, bench.scale.keys), targets, strict=True):
+        source = bench.source(keys=keys)
+        few = bench.source(keys=keys, rows=bench.scale.few, files=3) if slow and keys > 100 else source
+        ours = bench.stream(source, query.on_spark)
+        spark = bench.stream(few, lambda events: queries.sparks(events, spec))
+        megabytes = {
+            "state written per micro-batch, MB": ours.written / 1e6,
+            "Spark's, MB": spark.written / 1e6,
+            "state in the end, MB": ours.held / 1e6,
+            "Spark's in the end, MB": spark.held / 1e6,
+        }
+        lines.append(line(f"{keys:,} keys", ours.rate, spark.rate, at_least(TIMES, bound), **megabytes))
+    note = (
+        "Spark's own, with many keys, over micro-batches of fewer rows: its state grows with every row."
+        if slow
+        else ""
+    )
+    return Table(title, tuple(lines), ours=RATE, beside=SPARK, note=note)
+
+
+def ten_windows(bench: Bench) -> list[Table]:
+    """A stream, ten windows at once: in one query, and as one query of Spark's for each."""
+    source, fewer = bench.source(keys=100), bench.source(keys=100, files=min(3, bench.scale.files))
+    ours = bench.stream(source, queries.ours(queries.TEN).on_spark)
+    seconds = 0.0
+    for spec in queries.TEN.values():
+        seconds += 1 / bench.stream(fewer, lambda events, spec=spec: queries.sparks(events, spec)).rate
+    found = line("100 keys", ours.rate, 1 / seconds, at_least(TIMES, 10))
+    return [Table("Stream: ten windows from 1 s to 1 h", (found,), ours=RATE, beside=SPARK)]
+
+
+def batch_jobs(bench: Bench) -> list[Table]:
+    """Batch jobs over a day of events."""
+    day = 86_400 / bench.scale.files
+    source = bench.source(keys=100, span=day)
+    few = bench.source(keys=100, rows=bench.scale.few, files=3, span=day)
+    spec = (3600, 10)
+    one = queries.ours({"w": spec})
+    ours = bench.batch(source, one.on_spark)
+    spark = bench.batch(few, lambda events: queries.sparks(events, spec), repeats=1)
+    lines = [line("sliding 1 h every 10 s", ours, spark, at_least(TIMES, 20))]
+    many = queries.ours(queries.TEN)
+    ours = bench.batch(source, many.on_spark)
+    seconds = sum(
+        1 / bench.batch(source, lambda events, spec=spec: queries.sparks(events, spec), repeats=1)
+        for spec in queries.TEN.values()
+    )
+    lines.append(line("ten windows from 1 s to 1 h", ours, 1 / seconds, at_least(TIMES, 5)))
+    note = "100 keys. Spark's own for the first line over fewer rows: each is copied 360 times."
+    return [Table("Batch", tuple(lines), ours=RATE, beside=SPARK, note=note)]
+
+
+def hot_key(bench: Bench) -> list[Table]:
+    """A batch job of one single key, on one core and on two."""
+    source = bench.source(keys=1, span=86_400 / bench.scale.files)
+    query = queries.ours({"w": (3600, 10)})
+    two = bench.batch(source, query.on_spark, repeats=3)
+    bench.spark.stop()
+    bench.spark = session(bench.folder, cores=1)
+    one = bench.batch(source, query.on_spark, repeats=3)
+    bench.spark.stop()
+    bench.spark = session(bench.folder)
+    times = "times one core"
+    found = Line(
+        "sliding 1 h every 10 s", {RATE: two, "one core, rows/s": one, times: two / one}, at_least(times, 1.7)
+    )
+    return [Table("Batch: one key, two cores", (found,), ours=RATE)]
+
+
+def lift(x):  # type: ignore[no-untyped-def]
+    return x * x, 1
+
+
+def combine(a, b):  # type: ignore[no-untyped-def]
+    return a[0] + b[0], a[1] + b[1]
+
+
+def lower(a):  # type: ignore[no-untyped-def]
+    return (a[0] / a[1]) ** 0.5
+
+
+def filled(total, x):  # type: ignore[no-untyped-def]
+    """A new window whenever the values of the last one have come to 10,000."""
+    if total < 0 or total + x > 10_000:
+        return x, 1, 0 if total < 0 else 1
+    return total + x, 0, 0
+
+
+def data_driven(bench: Bench) -> list[Table]:
+    """A stream with windows that Spark does not have."""
+    square = wr.aggregate(columns=["x"], identity=(0, 0), lift=lift, combine=combine, lower=lower)
+    jobs = {
+        "tumbling 100 rows": ({"w": wr.tumbling(rows=100)}, queries.SUMS),
+        "root mean square (user-defined), sliding 60 s every 1 s": (
+            {"w": wr.sliding("60 seconds", every="1 second")},
+            {"rms": square},
+        ),
+        "a window for each 10,000 of x (user-defined)": (
+            {"w": wr.deterministic(filled, state=-1)},
+            queries.SUMS,
+        ),
+    }
+    lines = []
+    for keys, bound in ((100, 500_000), (bench.scale.keys, 150_000)):
+        source = bench.source(keys=keys)
+        for name, (windows, aggregates) in jobs.items():
+            query = wr.query(time="ts", key="k", windows=windows, aggregates=aggregates)
+            rate = bench.stream(source, query.on_spark).rate
+            lines.append(Line(f"{name}, {keys:,} keys", {RATE: rate}, at_least(RATE, bound)))
+    return [Table("Stream: windows that Spark does not have", tuple(lines), ours=RATE)]
+
+
+QUESTIONS = {
+    question.__name__: question
+    for question in (sliding, tumbling, ten_windows, batch_jobs, hot_key, data_driven)
+}

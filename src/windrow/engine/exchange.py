@@ -1,0 +1,148 @@
+"""Slices before the operator: many events become few rows where they are, and only those travel.
+
+    machine 1    events -> slices_of -> slice batch --.
+                                                      |--> Operator.take_slices -> windows
+    machine 2    events -> slices_of -> slice batch --'
+
+This is the combiner of MapReduce, at the grain of slices instead of windows: a slice is shared by all
+windows that overlap it, so the rows that travel do not grow with their number. It needs partials that
+may be joined in any order, and windows whose slices can be told from the times of a batch alone:
+`obstacle` says which queries have them. What a slice batch looks like is written in `loads`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.aggregates.base import Scalars, is_text
+from windrow.engine import loads
+from windrow.engine.aligned import Aligned
+from windrow.engine.binding import Answer, Binding
+from windrow.engine.columns import ticks_of
+from windrow.engine.cutting import Cells, find_extents
+from windrow.engine.engine import Engine
+from windrow.engine.intake import Bounds, Intake
+from windrow.engine.keyed.engine import Keyed
+from windrow.engine.keys import Words
+from windrow.engine.loads import Events, packed
+from windrow.engine.partials import Numbers
+from windrow.engine.settings import Settings
+from windrow.errors import QueryError
+from windrow.planner.layout import is_aligned
+from windrow.query import Query
+from windrow.windows.session import Session
+
+# Events have been looked at before they come here; how many slices they make is for the receiver to judge.
+SETTINGS = Settings.of("append", 0, "raise", 2**62, None)
+
+
+def obstacle(query: Query, schema: pa.Schema) -> str | None:
+    """Why events of this query cannot become slices before they meet their operator; None if they can."""
+    return obstacle_of(query, Binding(query, schema))
+
+
+def obstacle_of(query: Query, binding: Binding) -> str | None:
+    """As `obstacle`, of a query that is bound to its types."""
+    for name, window in query.windows.items():
+        if not is_aligned(window) and not (isinstance(window, Session) and window.gap is not None):
+            return (
+                f"window {name!r} ({window}) does not cut all keys alike, and is no session of a static gap"
+            )
+    for name, answer in binding.answers.items():
+        why = _why_not(answer, binding)
+        if why is not None:
+            return f"aggregate {name!r} ({query.aggregates[name]}) {why}"
+    for name in query.key:
+        if name.startswith("#"):
+            return f"key column {name!r} begins with '#', as the columns of slices do"
+    return None
+
+
+def _why_not(answer: Answer, binding: Binding) -> str | None:
+    """Why the partial of an aggregate cannot travel."""
+    if not isinstance(answer.store, Numbers):
+        return "keeps single values"
+    spec = answer.store.spec
+    if not isinstance(spec, Scalars):
+        return "keeps a sketch"
+    if spec.timed:
+        return "depends on the order of events"
+    held = {answer.columns[field.code] for field in spec.fields if field.code is not None}
+    for column in sorted(held):
+        if is_text(binding.schema.field(column).type):
+            return f"keeps values of the text column {column!r}"
+    return None
+
+
+def slice_schema(query: Query, schema: pa.Schema) -> pa.Schema:
+    """The schema of the slice batches that events of this schema become."""
+    return loads.slice_schema(_engine(query, schema))
+
+
+def _engine(query: Query, schema: pa.Schema) -> Aligned | Keyed:
+    """An empty engine for the query; an error if its events cannot become slices."""
+    kind: Any = Aligned if all(map(is_aligned, query.windows.values())) else Keyed
+    engine: Aligned | Keyed = kind(query, SETTINGS, schema)
+    why = obstacle_of(query, engine.binding)
+    if why is not None:
+        raise QueryError(f"events cannot become slices before they meet their operator: {why}")
+    return engine
+
+
+def slices_of(query: Query, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Events as a slice batch; all of them must be good, and none late.
+
+    Events that lie in no window leave no trace.
+    """
+    engine = _engine(query, batch.schema)
+    times, missing = ticks_of(batch.column(query.time), engine.measure)
+    if not len(times):
+        nobody = np.empty(0, np.int64)
+        return packed(engine, nobody, times, times, nobody)
+    events = Events(batch, times, 0, np.arange(len(times)))
+    bounds = Bounds.of([engine], SETTINGS, None, None)
+    intake = Intake(query.time, SETTINGS, ordered=False)
+    intake.without_bad([engine], bounds, batch, times, events.scan, missing)
+    if isinstance(engine, Keyed):
+        engine.take(events)
+        slices = engine.slices
+        return packed(engine, slices.key, slices.first, slices.last, slices.slot)
+    return _folded(engine, events)
+
+
+def _folded(engine: Aligned, events: Events) -> pa.RecordBatch:
+    """Events of windows that cut all keys alike.
+
+    An operator keeps a cell for each slice and each key. The keys of one batch may meet few of its
+    slices, so here only those cells are made that hold an event.
+    """
+    times, (low, high, _) = events.times, events.scan
+    found, _, _, inside = engine.cut(times, events.scan)
+    numbers = engine.keys.numbers(events.batch)
+    base = np.arange(len(found.slices)) * engine.keys.count
+    if inside is not None:
+        base[~inside] = -1
+    segments = found.place(base, numbers, len(times))
+    if numbers is None:
+        first, last = found.extents(times, low, high)
+        key = np.zeros(len(base), np.int64)
+    else:
+        assert isinstance(segments, Cells)
+        cell, rows = Words().number(segments.cell)
+        segments = Cells(np.where(segments.cell < 0, -1, cell.astype(np.int64)))
+        first, last = np.full(len(rows), high, times.dtype), np.full(len(rows), low, times.dtype)
+        find_extents(cell, times, first, last)
+        key = numbers[rows]
+    _make_cells(engine, len(key))
+    engine.fold(engine.encode(events.batch), times, times[:0], events.rows, segments)
+    engine.presence.fold(segments, [], ())
+    held = np.flatnonzero(engine.presence.n)
+    return packed(engine, key[held], first[held], last[held], held)
+
+
+def _make_cells(engine: Engine, count: int) -> None:
+    for store in engine.stores():
+        store.repack(np.empty(0, np.int64), count, 1, slice(0, 0))

@@ -1,0 +1,159 @@
+"""What an operator hands to its engines: events, or slices that were made of events elsewhere.
+
+A *slice batch* is an Arrow record batch that stands for many events, with one row per slice and key:
+
+    key columns          as the engine keeps them: no dictionaries, no views
+    "#first", "#last"    the times of the first and the last event of the slice, in ticks
+    "#n"                 how many events it holds
+    "#<i>.n"             how many values are in store i; stores are counted from 1, in the order of the
+    "#<i>.f<j>"          aggregates, and field j of the partial that they are folded into
+
+Several rows may be for the same slice of the same key. Where its slice begins and ends does not travel:
+the receiver finds it from "#first", because both have the same windows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.engine.columns import raw
+from windrow.engine.cutting import scan_times
+from windrow.engine.partials import Numbers
+from windrow.errors import QueryError
+from windrow.measure import Tick
+from windrow.schema import require_columns
+
+if TYPE_CHECKING:
+    from windrow.engine.aligned import Aligned
+    from windrow.engine.engine import Engine
+    from windrow.engine.keyed.engine import Keyed
+
+FIRST, LAST, SIZE = "#first", "#last", "#n"
+Partial = tuple[np.ndarray, list[np.ndarray]]
+
+
+@dataclass
+class Load:
+    """Rows with a time each: events, or slices by the time of their first event."""
+
+    batch: pa.RecordBatch
+    times: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    @cached_property
+    def scan(self) -> tuple[Tick, Tick, bool]:
+        """The smallest and the largest time, and whether the times are in order; there must be some."""
+        return scan_times(self.times)
+
+
+@dataclass
+class Events(Load):
+    """Events; `rows` are their places in the batch that the user gave, if anybody wants to know.
+
+    The arrival number of the first one is `arrival`, and the others follow it one by one.
+    """
+
+    arrival: int
+    rows: np.ndarray | None
+
+    def where(self, keep: np.ndarray) -> Events:
+        rows = None if self.rows is None else self.rows[keep]
+        return Events(self.batch.filter(pa.array(keep)), self.times[keep], self.arrival, rows)
+
+    def count(self, which: np.ndarray | None = None) -> int:
+        """How many events these are, or those of them for which `which` holds."""
+        return len(self) if which is None else int(np.count_nonzero(which))
+
+    @property
+    def high(self) -> Tick:
+        return self.scan[1]
+
+    def give_to(self, engine: Aligned | Keyed) -> None:
+        engine.take(self)
+
+
+@dataclass
+class Parcel(Load):
+    """The rows of a slice batch; `partials` are the counts and the fields of each store."""
+
+    last: np.ndarray
+    sizes: np.ndarray
+    partials: list[Partial]
+
+    @classmethod
+    def read(cls, batch: pa.RecordBatch, engine: Engine) -> Parcel:
+        """An error if the batch is not what `packed` gives for the same query."""
+        schema = slice_schema(engine)
+        require_columns(batch.schema, tuple(schema.names))
+        for field in schema:
+            found = batch.schema.field(field.name).type
+            if found != field.type:
+                raise QueryError(f"column {field.name!r} of a slice batch is {field.type} here, not {found}")
+        columns = {f.name: _numbers(batch, f) for f in schema if f.name not in engine.keys.schema.names}
+        partials = [
+            (columns[f"#{i}.n"], [columns[f"#{i}.f{j}"] for j in range(len(store.fields))])
+            for i, store in _stores(engine)
+        ]
+        return cls(batch, columns[FIRST], columns[LAST], columns[SIZE], partials)
+
+    def where(self, keep: np.ndarray) -> Parcel:
+        """The rows at which the mask `keep` holds, or the rows that it names, in its order."""
+        batch = self.batch.filter(pa.array(keep)) if keep.dtype == bool else self.batch.take(pa.array(keep))
+        partials = [(n[keep], [field[keep] for field in fields]) for n, fields in self.partials]
+        return Parcel(batch, self.times[keep], self.last[keep], self.sizes[keep], partials)
+
+    def count(self, which: np.ndarray | None = None) -> int:
+        """How many events these stand for, or those of them for which `which` holds."""
+        return int(self.sizes.sum() if which is None else self.sizes[which].sum())
+
+    @property
+    def high(self) -> Tick:
+        return self.last.max().item()
+
+    def give_to(self, engine: Aligned | Keyed) -> None:
+        engine.take_slices(self)
+
+
+def slice_schema(engine: Engine) -> pa.Schema:
+    """The schema of the slice batches of an engine, whose partials are all of a few numbers."""
+    tick, whole = pa.from_numpy_dtype(engine.measure.dtype), pa.int64()
+    fields = [pa.field(f.name, f.type) for f in engine.keys.schema]
+    fields += [pa.field(FIRST, tick), pa.field(LAST, tick), pa.field(SIZE, whole)]
+    for i, store in _stores(engine):
+        fields.append(pa.field(f"#{i}.n", whole))
+        for j, dtype in enumerate(store.dtypes):
+            fields.append(pa.field(f"#{i}.f{j}", pa.from_numpy_dtype(dtype)))
+    return pa.schema(fields)
+
+
+def packed(
+    engine: Engine, key: np.ndarray, first: np.ndarray, last: np.ndarray, cells: np.ndarray
+) -> pa.RecordBatch:
+    """A slice batch of the partials in these cells; `key` is the key number of each."""
+    keys = pa.array(key)
+    columns: list[pa.Array] = [column.take(keys) for column in engine.keys.columns]
+    numbers = [first, last, engine.presence.n[cells]]
+    for _, store in _stores(engine):
+        numbers += [store.n[cells], *(field[cells] for field in store.fields)]
+    return pa.RecordBatch.from_arrays([*columns, *map(pa.array, numbers)], schema=slice_schema(engine))
+
+
+def _stores(engine: Engine) -> list[tuple[int, Numbers]]:
+    """The stores whose partials travel, with their numbers."""
+    return [(i, s) for i, s in enumerate(engine.binding.in_order) if i and isinstance(s, Numbers)]
+
+
+def _numbers(batch: pa.RecordBatch, field: pa.Field) -> np.ndarray:
+    array = batch.column(field.name)
+    if array.null_count:
+        raise QueryError(
+            f"column {field.name!r} of a slice batch has {array.null_count} nulls, and no need of any"
+        )
+    return raw(array, np.float64 if pa.types.is_floating(field.type) else np.int64)

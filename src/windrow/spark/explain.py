@@ -1,0 +1,52 @@
+"""The way of a query on Spark, in front of the plan of its operators."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from windrow.durations import DurationLike
+from windrow.engine.settings import Settings
+from windrow.planner import explain as planner
+from windrow.query import Query
+from windrow.spark.frame import Options, Plan, fit
+from windrow.spark.paths import Path
+from windrow.spark.schema import watermarked
+
+
+def explain(query: Query, df: DataFrame, *, lateness: DurationLike) -> str:
+    """See `Query.explain`."""
+    settings = Settings.of("append", lateness, "raise", 100_000_000, None)
+    watermark = next(iter(watermarked(df)), None)
+    plan = fit(query, df, settings, Options(16, False, watermark, "auto", "windrow"))
+    return "\n".join([*_way(plan), "", planner.explain(query, plan.task.schema, lateness=lateness)])
+
+
+def _way(plan: Plan) -> list[str]:
+    path = plan.path
+    if path.push_down:
+        return [
+            "on Spark, batch: pushed down",
+            "  the JVM makes slices by groupBy(key, slice), combined before the shuffle; Python sees slices only",
+            "  because all windows are cut by time alone or are sessions, and Spark can make all partials exactly",
+        ]
+    if not path.streaming:
+        return [
+            "on Spark, batch: general",
+            f"  not pushed down, because {path.not_pushed}",
+            *_combiner(path),
+            "  each bucket of keys is answered by one operator over all of its rows, in order of time",
+        ]
+    return [
+        "on Spark, streaming: general",
+        f"  not pushed down, because {path.not_pushed}",
+        *_combiner(path),
+        "  each bucket of keys is one operator; its state is a snapshot and a log, in the state store",
+    ]
+
+
+def _combiner(path: Path) -> list[str]:
+    if path.combine:
+        return [
+            "  events are made into slices before the shuffle, if a partition's first rows show that it pays"
+        ]
+    return [f"  events are shuffled as they are, because {path.not_combined}"]

@@ -1,0 +1,156 @@
+"""From a DataFrame to the DataFrame of its windows: checks, choice of the path, and the stages of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from windrow.engine.operator import Operator
+from windrow.engine.settings import Settings
+from windrow.errors import QueryError
+from windrow.query import Query
+from windrow.schema import require_columns
+from windrow.spark import pushdown
+from windrow.spark.gather import gather, gather_slices
+from windrow.spark.paths import Path, choose
+from windrow.spark.processor import EMITTED, Processor
+from windrow.spark.scatter import SCATTERED, scatter
+from windrow.spark.schema import (
+    arrow_schema,
+    conf,
+    quoted,
+    result_schema,
+    spark_schema,
+    watermarked,
+)
+from windrow.spark.task import BUCKET, Task
+from windrow.spark.unpacking import unpacked
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+MOST_BUCKETS = 1 << 15
+
+
+@dataclass(frozen=True)
+class Options:
+    """What `Query.on_spark` was asked for, besides the settings of the operators."""
+
+    buckets: int
+    side_rows: bool
+    watermark: str | None
+    path: str
+    metrics: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A query fitted to a DataFrame."""
+
+    task: Task
+    path: Path
+    options: Options
+
+
+def on_spark(query: Query, df: DataFrame, settings: Settings, options: Options) -> DataFrame:
+    """See `Query.on_spark`."""
+    plan = fit(query, df, settings, options)
+    if plan.path.streaming:
+        return _stream(df, plan)
+    return _pushed_down(df, plan) if plan.path.push_down else _batch(df, plan)
+
+
+def fit(query: Query, df: DataFrame, settings: Settings, options: Options) -> Plan:
+    """Everything that can be wrong before a row was seen is refused here."""
+    number = isinstance(options.buckets, int) and not isinstance(options.buckets, bool)
+    if not number or not 1 <= options.buckets <= MOST_BUCKETS:
+        raise QueryError(f"buckets must be a number from 1 to {MOST_BUCKETS:,}, not {options.buckets!r}")
+    # Rows come from many partitions: no order of theirs can be promised.
+    query = replace(query, ordered=False)
+    read = [query.time, *query.key]
+    read += [c for window in query.windows.values() for c in window.columns]
+    read += [c for aggregate in query.aggregates.values() for c in aggregate.columns]
+    require_columns(pa.schema([(name, pa.null()) for name in df.columns]), tuple(read))
+    names = df.columns if options.side_rows else list(dict.fromkeys(read))
+    schema = arrow_schema(df.schema, names)
+    if df.isStreaming:
+        _check_stream(query, df, options)
+    operator = Operator(query, settings)
+    operator.prepare(schema)
+    result = result_schema(operator.engines[0].result_schema, schema, side_rows=options.side_rows)
+    clash = {name for name in result.names if result.names.count(name) > 1}
+    if clash:
+        raise QueryError(f"with side_rows, no key and no aggregate can be called {', '.join(sorted(clash))}")
+    path = choose(query, settings, schema, df, path=options.path, side_rows=options.side_rows)
+    task = Task(query, settings, schema, result, path.combine, options.side_rows, options.buckets)
+    return Plan(task, path, options)
+
+
+def _check_stream(query: Query, df: DataFrame, options: Options) -> None:
+    time = options.watermark or query.time
+    known = watermarked(df)
+    if not known:
+        raise QueryError(
+            f"a stream needs a watermark, or no window would ever end: "
+            f'df.withWatermark("{time}", "10 seconds") says how late events may be'
+        )
+    if time not in known:
+        raise QueryError(
+            f"the watermark is on column {known[0]!r}, and the time is {query.time!r}: "
+            f"say watermark={known[0]!r} if both tell the same time"
+        )
+    provider = conf(df, PROVIDER)
+    if not str(provider).endswith("RocksDBStateStoreProvider"):
+        raise QueryError(
+            f'a stream needs the RocksDB state store: spark.conf.set("{PROVIDER}", '
+            '"org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")'
+        )
+
+
+def _batch(df: DataFrame, plan: Plan) -> DataFrame:
+    task, buckets = plan.task, plan.options.buckets
+    scattered = _numbered(_in_buckets(df, plan)).mapInArrow(scatter(task), SCATTERED)
+    return _by_bucket(scattered, "bucket", buckets).mapInArrow(gather(task), spark_schema(task.result))
+
+
+def _pushed_down(df: DataFrame, plan: Plan) -> DataFrame:
+    task, buckets = plan.task, plan.options.buckets
+    slices = pushdown.slices(task.query, task.schema, df)
+    slices = slices.select("*", _bucket(task.query, buckets))
+    slices = _numbered(_by_bucket(slices, BUCKET, buckets))
+    return slices.mapInArrow(gather_slices(task), spark_schema(task.result))
+
+
+def _stream(df: DataFrame, plan: Plan) -> DataFrame:
+    task = plan.task
+    scattered = _numbered(_in_buckets(df, plan)).mapInArrow(scatter(task), SCATTERED)
+    grouped = scattered.groupBy("bucket")
+    # A changelog only grows: in update mode, too, what is given out is appended.
+    emitted = grouped.transformWithState(Processor(task), EMITTED, "Append", "EventTime")
+    counts = [sf.sum(name).alias(name) for name in ("events", "late", "bad")]
+    observed = emitted.observe(plan.options.metrics, *counts)
+    return observed.select("payload").mapInArrow(unpacked, spark_schema(task.result))
+
+
+def _in_buckets(df: DataFrame, plan: Plan) -> DataFrame:
+    """The columns that travel, and the bucket of each row."""
+    columns = [sf.col(quoted(name)) for name in plan.task.schema.names]
+    return df.select(*columns, _bucket(plan.task.query, plan.options.buckets))
+
+
+def _numbered(rows: DataFrame) -> DataFrame:
+    """The same columns, to be told by their places: `mapInArrow` finds none whose name has a dot in it."""
+    return rows.toDF(*[f"column{i}" for i in range(len(rows.columns))])
+
+
+def _bucket(query: Query, buckets: int) -> Column:
+    keys = [sf.col(quoted(name)) for name in query.key]
+    number = sf.pmod(sf.hash(*keys), sf.lit(buckets)) if keys else sf.lit(0)
+    return number.cast("int").alias(BUCKET)
+
+
+def _by_bucket(rows: DataFrame, name: str, buckets: int) -> DataFrame:
+    """All rows of a bucket in one partition. A number of partitions keeps Spark from joining them to one."""
+    partitions = min(buckets, int(conf(rows, "spark.sql.shuffle.partitions")))
+    return rows.repartition(partitions, sf.col(quoted(name)))

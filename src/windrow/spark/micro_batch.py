@@ -1,0 +1,71 @@
+"""What a micro-batch does to the operator of one bucket.
+
+Spark's watermark holds for a whole micro-batch and is applied before its rows: so which rows are late does
+not depend on which buckets had rows before. In update mode, and where windows depend on the order of
+events, rows of this micro-batch can change or end windows at or before the watermark: it is then applied again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from windrow.engine.operator import Operator
+from windrow.measure import Measure, Point
+from windrow.planner.layout import needs_order
+from windrow.spark.payload import pack, unpack
+from windrow.spark.task import Task
+
+# What Spark says when there is no watermark yet.
+NONE = 0
+
+
+@dataclass(frozen=True)
+class MicroBatch:
+    """A watermark in milliseconds, and packed rows in order of arrival."""
+
+    watermark: int
+    payloads: Sequence[bytes] = ()
+
+    def to_bytes(self) -> bytes:
+        """For the log of a bucket's state."""
+        payloads = pa.array([self.watermark.to_bytes(8, "little", signed=True), *self.payloads], pa.binary())
+        return pack(pa.record_batch({"payload": payloads}))
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> MicroBatch:
+        """The opposite of `to_bytes`."""
+        first, *payloads = unpack(data).column(0)
+        watermark = int.from_bytes(first.as_py(), "little", signed=True)
+        return cls(watermark, [p.as_buffer() for p in payloads])
+
+
+def apply(task: Task, operator: Operator, batch: MicroBatch) -> list[pa.Table]:
+    """Take in a micro-batch; the windows that it gives out."""
+    given = [_advance(operator, batch.watermark)]
+    for payload in batch.payloads:
+        rows = unpack(payload)
+        if "#first" in rows.schema.names:
+            operator.take_slices(rows)
+        else:
+            operator.process(rows)
+    windows = task.query.windows.values()
+    if batch.payloads and (task.settings.mode == "update" or any(map(needs_order, windows))):
+        given.append(_advance(operator, batch.watermark))
+    return [table for table in given if table is not None and table.num_rows]
+
+
+def _advance(operator: Operator, watermark: int) -> pa.Table | None:
+    if watermark == NONE:
+        return None
+    return operator.advance_to(ticks(operator.measure, watermark))
+
+
+def ticks(measure: Measure, watermark: int) -> int | float:
+    """Spark's milliseconds on the time column; where that is a plain number, one is one."""
+    point = Point(number=watermark)
+    if measure.tick_nanoseconds is not None:
+        point = Point(nanoseconds=watermark * 1_000_000)
+    return measure.point(point, what="watermark")

@@ -1,0 +1,83 @@
+"""Which way a query takes on Spark, and why.
+
+pushdown   the JVM makes slices by `groupBy(key, slice)`; Python sees slices only    batch
+general    events go to buckets, combined where that pays; one operator per bucket   batch and streams
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from windrow.engine import exchange
+from windrow.engine.settings import Settings
+from windrow.errors import QueryError
+from windrow.planner.layout import is_aligned
+from windrow.query import Query
+from windrow.spark import pushdown
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+PATHS = ("auto", "pushdown", "general")
+
+
+@dataclass(frozen=True)
+class Path:
+    """`push_down` says which way; `combine` whether events may be made into slices before the shuffle.
+
+    The reasons are phrases: why not pushed down, why not combined; None where it is.
+    """
+
+    streaming: bool
+    not_pushed: str | None
+    not_combined: str | None
+
+    @property
+    def push_down(self) -> bool:
+        return self.not_pushed is None
+
+    @property
+    def combine(self) -> bool:
+        return self.not_combined is None
+
+
+def choose(
+    query: Query, settings: Settings, schema: pa.Schema, df: DataFrame, *, path: str, side_rows: bool
+) -> Path:
+    """The way that is asked for, or the best one that can be gone."""
+    if path not in PATHS:
+        raise QueryError(f"path must be one of {', '.join(PATHS)}, not {path!r}")
+    not_pushed = _not_pushed(query, settings, schema, df, side_rows=side_rows)
+    if path == "pushdown" and not_pushed is not None:
+        raise QueryError(f"this query cannot be pushed down: {not_pushed}")
+    if path == "general":
+        not_pushed = "the general path was asked for"
+    not_combined = _not_combined(query, settings, schema, streaming=df.isStreaming, side_rows=side_rows)
+    return Path(df.isStreaming, not_pushed, not_combined)
+
+
+def _not_pushed(
+    query: Query, settings: Settings, schema: pa.Schema, df: DataFrame, *, side_rows: bool
+) -> str | None:
+    if df.isStreaming:
+        return "in a stream Spark would decide by itself which rows are late, one slice at a time"
+    if settings.mode != "append":
+        return "a changelog needs the events in order of arrival"
+    if side_rows or settings.on_bad != "raise":
+        return "bad rows are wanted as rows, and slices have none"
+    return pushdown.obstacle(query, schema, df.schema)
+
+
+def _not_combined(
+    query: Query, settings: Settings, schema: pa.Schema, *, streaming: bool, side_rows: bool
+) -> str | None:
+    if streaming and side_rows:
+        return "late rows are wanted as rows, and slices have none"
+    if streaming and settings.max_ahead is not None:
+        return "max_ahead is judged event by event"
+    if streaming and not all(map(is_aligned, query.windows.values())):
+        return "in a stream, only slices of context-free windows are late as a whole or not at all"
+    return exchange.obstacle(query, schema)

@@ -1,0 +1,268 @@
+"""Slices that Spark makes itself, in code that it generates, for the DataFrame of a batch job.
+
+    events          a row each                    read, cut and folded in the JVM, before the shuffle
+      | groupBy(key, slice).agg(...)
+    slices          a row per key and slice       the only thing that Python ever sees
+
+Where every window repeats with a period, or is a session with a fixed gap, and every partial is a count,
+an exact sum of integers or an extreme, a slice is an ordinary group. The columns are those of
+`windrow.engine.exchange`, and the numbers in them are exactly those that the engine would have made: what
+Spark rounds or orders otherwise is not pushed down, and `obstacle` says why.
+
+A slice begins at the latest edge at or before the event, as in the engine:
+
+    edges of one window       |         |         |         |
+    edges of another          |              |              |
+    slices                    |---------|----|----|---------|
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+from pyspark.sql import types as st
+
+from windrow.aggregates.base import Scalars
+from windrow.aggregates.count import COUNT
+from windrow.aggregates.extremes import PLAIN
+from windrow.aggregates.sum import INTEGER_SUM
+from windrow.engine import exchange
+from windrow.engine.engine import Engine
+from windrow.engine.intake import NO_EDGES, NO_TIME
+from windrow.planner.layout import is_aligned
+from windrow.planner.window_set import WindowSet
+from windrow.query import Query
+from windrow.spark.schema import quoted
+from windrow.windows.session import Session
+
+# Integers are summed in limbs of so many bits, each in a column of its own: no sum can overflow before
+# there are 2**41 events in a slice.
+LIMB = 22
+BITS: dict[type[st.DataType], int] = {st.ByteType: 8, st.ShortType: 16, st.IntegerType: 32, st.LongType: 64}
+# Decimals of more digits may not fit in 64 bits.
+MOST_DIGITS = 18
+# More progressions of edges than this are not compared one by one: slices are cut on their common grid.
+FEW_PROGRESSIONS = 8
+
+Partial = tuple[Scalars, tuple[str, ...]]
+
+
+def obstacle(query: Query, schema: pa.Schema, df_schema: st.StructType) -> str | None:
+    """Why the JVM cannot make the slices of this query, as a phrase; None if it can.
+
+    `schema` is the Arrow schema of the events, `df_schema` that of the DataFrame they are in.
+    """
+    found = exchange.obstacle(query, schema)
+    if found is not None:
+        return found
+    engine = _engine(query, schema)
+    types = _types(df_schema)
+    return (
+        _obstacle_of_time(query, engine, types[query.time])
+        or _obstacle_of_keys(query, types)
+        or _obstacle_of_aggregates(query, engine, types)
+    )
+
+
+def _obstacle_of_time(query: Query, engine: Engine, type_: st.DataType) -> str | None:
+    if not isinstance(type_, (*BITS, st.DateType, st.TimestampType)):
+        return f"the JVM does not count time column {query.time!r} ({_name(type_)}) in the engine's ticks"
+    for name, window in query.windows.items():
+        if is_aligned(window) and WindowSet.of({name: window}, engine.measure).irregular:
+            return f"window {name!r} ({window}) does not repeat with a fixed period"
+    return None
+
+
+def _obstacle_of_keys(query: Query, types: dict[str, st.DataType]) -> str | None:
+    for name in query.key:
+        type_ = types[name]
+        if isinstance(type_, st.StringType) and not type_.isUTF8BinaryCollation():
+            return f"the JVM does not compare key column {name!r} ({_name(type_)}) by its bytes"
+    return None
+
+
+def _obstacle_of_aggregates(query: Query, engine: Engine, types: dict[str, st.DataType]) -> str | None:
+    for name, answer in engine.binding.answers.items():
+        partial = answer.bound.partial
+        assert isinstance(partial, Scalars)
+        if partial is COUNT:
+            continue
+        what = f"aggregate {name!r} ({query.aggregates[name]})"
+        if partial is not INTEGER_SUM and _extreme(partial) is None:
+            return f"{what} keeps {partial.name}, which the JVM does not make exactly as the engine does"
+        type_ = types[answer.columns[0]]
+        if not _has_code(type_):
+            return (
+                f"{what} reads values of type {_name(type_)}, which the JVM does not see as the engine does"
+            )
+    return None
+
+
+def slices(query: Query, schema: pa.Schema, df: DataFrame) -> DataFrame:
+    """The slices of all events of `df`, in the columns of `exchange.slice_schema`.
+
+    For queries without an `obstacle`. An event without a time, or with one whose windows cannot be
+    expressed, is an error once Spark comes to it.
+    """
+    engine = _engine(query, schema)
+    types = _types(df.schema)
+    partials = _partials(engine)
+    # Own names throughout: those of the user's columns could clash with ours.
+    keys = {name: f"#key{i}" for i, name in enumerate(query.key)}
+    values = {name: f"#value{i}" for i, (_, columns) in enumerate(partials, 1) for name in columns}
+    events = df.select(
+        _checked(engine, query.time, types[query.time]).alias("#time"),
+        *(_named(name).alias(alias) for name, alias in (*keys.items(), *values.items())),
+    )
+    time = sf.col("#time")
+    folded = [sf.min(time).alias("#first"), sf.max(time).alias("#last"), sf.count(sf.lit(1)).alias("#n")]
+    made = [sf.col(alias).alias(name) for name, alias in keys.items()]
+    made += [sf.col(name) for name in ("#first", "#last", "#n")]
+    for i, (partial, columns) in enumerate(partials, 1):
+        value, type_ = sf.col(values[columns[0]]), types[columns[0]]
+        parts = _parts(partial, value, type_)
+        names = [f"#part{i}.{j}" for j in range(len(parts))]
+        folded.append(sf.count(value).alias(f"#{i}.n"))
+        folded += [part.alias(name) for part, name in zip(parts, names, strict=True)]
+        fields = _fields(partial, [_named(name) for name in names])
+        made.append(_named(f"#{i}.n"))
+        made += [field.alias(f"#{i}.f{j}") for j, field in enumerate(fields)]
+    return events.groupBy(*map(sf.col, keys.values()), *_cuts(query, engine, time)).agg(*folded).select(*made)
+
+
+def _engine(query: Query, schema: pa.Schema) -> Engine:
+    """An engine that takes nothing in, but knows the stores, the windows and how far time reaches."""
+    operator = query.operator()
+    operator.prepare(schema)
+    return operator.engines[0]
+
+
+def _types(schema: st.StructType) -> dict[str, st.DataType]:
+    return {field.name: field.dataType for field in schema.fields}
+
+
+def _name(type_: st.DataType) -> str:
+    return type_.simpleString()
+
+
+def _named(name: str) -> Column:
+    return sf.col(quoted(name))
+
+
+def _partials(engine: Engine) -> list[Partial]:
+    """What a slice keeps besides the number of its events, with the columns it is made of."""
+    binding = engine.binding
+    found = {id(store): key for key, store in binding.stores.items()}
+    return [found[id(store)] for store in binding.in_order[1:]]
+
+
+# -- time ----------------------------------------------------------------------------------------
+
+
+def _checked(engine: Engine, name: str, type_: st.DataType) -> Column:
+    """The time of an event in ticks; an error that names the column and the value if it has none."""
+    value = _named(name)
+    ticks = _code(value, type_)
+    said = sf.concat(sf.lit(f"column {name!r}, value "), value.cast("string"), sf.lit(f": {NO_EDGES}"))
+    return (
+        sf.when(value.isNull(), sf.raise_error(sf.lit(f"column {name!r}, value None: {NO_TIME}")))
+        .when(~ticks.between(int(engine.lowest), int(engine.highest)), sf.raise_error(said))
+        .otherwise(ticks)
+    )
+
+
+def _cuts(query: Query, engine: Engine, time: Column) -> list[Column]:
+    """What tells the slices of a key apart: no two events of a slice have an edge between them, or a gap."""
+    windows = engine.windows
+    cuts = []
+    progressions = list(zip(windows.periods.tolist(), windows.phases.tolist(), strict=True))
+    if len(progressions) > FEW_PROGRESSIONS:
+        progressions = [(windows.grid, progressions[0][1])]
+    edges = [_latest(time, period, phase) for period, phase in progressions]
+    if edges:
+        cuts.append((edges[0] if len(edges) == 1 else sf.greatest(*edges)).alias("#slice"))
+    sessions = [w for w in query.windows.values() if isinstance(w, Session) and w.gap is not None]
+    gaps = [engine.measure.ticks(w.gap, what="gap") for w in sessions if w.gap is not None]
+    if gaps:
+        cuts.append(_latest(time, int(min(gaps)), 0).alias("#cell"))
+    return cuts
+
+
+def _latest(time: Column, period: int, phase: int) -> Column:
+    """The latest of the instants `phase + k*period` that is not after `time`, also before 1970."""
+    return time - sf.pmod(time - sf.lit(phase), sf.lit(period))
+
+
+# -- values --------------------------------------------------------------------------------------
+
+
+def _has_code(type_: st.DataType) -> bool:
+    if isinstance(type_, st.DecimalType):
+        return type_.precision <= MOST_DIGITS
+    known: tuple[type[st.DataType], ...] = (
+        *BITS,
+        st.BooleanType,
+        st.DateType,
+        st.TimestampType,
+        st.FloatType,
+        st.DoubleType,
+    )
+    return isinstance(type_, known)
+
+
+def _code(value: Column, type_: st.DataType) -> Column:
+    """A value as the number that the engine works with."""
+    if isinstance(type_, st.TimestampType):
+        return sf.unix_micros(value)
+    if isinstance(type_, st.DateType):
+        return sf.unix_date(value).cast("bigint")
+    if isinstance(type_, st.DecimalType):
+        return (value * sf.lit(Decimal(10**type_.scale))).cast("bigint")
+    return value.cast("double" if isinstance(type_, (st.FloatType, st.DoubleType)) else "bigint")
+
+
+def _extreme(partial: Scalars) -> str | None:
+    """Whether a partial is a "min" or a "max"."""
+    return next((which for (which, _), known in PLAIN.items() if known is partial), None)
+
+
+def _parts(partial: Scalars, value: Column, type_: st.DataType) -> list[Column]:
+    """What Spark aggregates for a partial."""
+    if partial is COUNT:
+        return []
+    code = _code(value, type_)
+    if partial is INTEGER_SUM:
+        return [sf.sum(limb) for limb in _limbs(code, BITS.get(type(type_), 64))]
+    return [(sf.min if _extreme(partial) == "min" else sf.max)(code)]
+
+
+def _fields(partial: Scalars, parts: list[Column]) -> list[Column]:
+    """The fields of a partial, from what Spark has aggregated; neutral where there was no value."""
+    if partial is INTEGER_SUM:
+        return _words([sf.coalesce(part, sf.lit(0).cast("bigint")) for part in parts])
+    # Of equal zeros Spark takes the one it met first: the sum makes each of them positive.
+    return [
+        sf.coalesce(part + sf.lit(0.0) if field.dtype == "f" else part, sf.lit(field.identity))
+        for field, part in zip(partial.fields, parts, strict=True)
+    ]
+
+
+def _limbs(x: Column, bits: int) -> list[Column]:
+    """A number of so many bits as limbs, the lowest first; the highest has the sign."""
+    limbs = [sf.shiftright(x, shift) for shift in range(0, bits, LIMB)]
+    return [limb.bitwiseAND(sf.lit(2**LIMB - 1)) for limb in limbs[:-1]] + limbs[-1:]
+
+
+def _words(limbs: list[Column]) -> list[Column]:
+    """The low and the high 64 bits of a sum, from the sums of its limbs."""
+    low, carry = sf.lit(0).cast("bigint"), sf.lit(0).cast("bigint")
+    for i, limb in enumerate(limbs[:-1]):
+        limb = limb + carry
+        low = low.bitwiseOR(sf.shiftleft(limb.bitwiseAND(sf.lit(2**LIMB - 1)), i * LIMB))
+        carry = sf.shiftright(limb, LIMB)
+    top, shift = limbs[-1] + carry, (len(limbs) - 1) * LIMB
+    # Java takes shifts modulo 64.
+    return [low.bitwiseOR(sf.shiftleft(top, shift)), sf.shiftright(top, min(64 - shift, 63))]

@@ -1,0 +1,111 @@
+"""The first stage: events to buckets, as slices where that makes them fewer.
+
+A partition's events are collected into batches worth a compiled call, split by bucket, and packed. Where
+the algebra allows it, the events of a bucket are first folded into slices (a *combiner*); whether that
+is worth it depends on the data, so the first batch decides for its partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.engine.exchange import slices_of
+from windrow.errors import DataError, UserFunctionError
+from windrow.spark.payload import pack
+from windrow.spark.task import BUCKET, Stage, Task
+
+# `part` and `number` give the order of arrival: the partition of the source, and a count within it.
+SCATTERED = "bucket int, part int, number int, payload binary"
+SCHEMA = pa.schema(
+    [("bucket", pa.int32()), ("part", pa.int32()), ("number", pa.int32()), ("payload", pa.binary())]
+)
+BATCH = 1 << 18
+TRIAL = 1 << 16
+# Slices that are more than this share of their events are not worth the work to make them.
+WORTH = 0.5
+
+
+def scatter(task: Task) -> Stage:
+    """The stage as a function of a partition's batches."""
+
+    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        yield from _Scatter(task, 0 if context is None else context.partitionId()).run(batches)
+
+    return stage
+
+
+class _Scatter:
+    """One partition."""
+
+    def __init__(self, task: Task, part: int) -> None:
+        self._task = task
+        self._part = part
+        self._combine = task.combine
+        self._sent = 0
+        self._before = 0
+        self._judge = task.operator()
+        self._combiner = replace(task.query, key=(*task.query.key, BUCKET))
+
+    def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        held: list[pa.RecordBatch] = []
+        rows, enough = 0, TRIAL if self._combine else BATCH
+        for batch in batches:
+            held.append(batch)
+            rows += batch.num_rows
+            if rows >= enough:
+                yield self._send(held)
+                held, rows, enough = [], 0, BATCH
+        if rows:
+            yield self._send(held)
+
+    def _send(self, held: list[pa.RecordBatch]) -> pa.RecordBatch:
+        """One row per bucket."""
+        whole = pa.Table.from_batches(held).combine_chunks().to_batches()[0]
+        batch, buckets = self._task.events(whole), whole.column(len(self._task.schema))
+        if self._good(batch) and self._combine:
+            batch, buckets = self._combined(batch, buckets)
+            # Slices that are as many as their events are not worth making.
+            self._combine = batch.num_rows <= WORTH * whole.num_rows
+        self._before += whole.num_rows
+        return self._split(batch, buckets.to_numpy())
+
+    def _split(self, batch: pa.RecordBatch, buckets: np.ndarray) -> pa.RecordBatch:
+        order = np.argsort(buckets.astype(np.uint16), kind="stable")
+        batch, buckets = batch.take(pa.array(order)), buckets[order]
+        begins = np.flatnonzero(np.diff(buckets, prepend=-1))
+        ends = [*begins[1:].tolist(), len(buckets)]
+        payloads = [
+            pack(batch.slice(low, high - low)) for low, high in zip(begins.tolist(), ends, strict=True)
+        ]
+        numbers = np.arange(self._sent, self._sent + len(begins), dtype=np.int32)
+        self._sent += len(begins)
+        parts = np.full(len(begins), self._part, np.int32)
+        columns = [buckets[begins].astype(np.int32), parts, numbers, pa.array(payloads, pa.binary())]
+        return pa.RecordBatch.from_arrays([pa.array(c) for c in columns], schema=SCHEMA)
+
+    def _good(self, events: pa.RecordBatch) -> bool:
+        """Whether there is no bad row; an error that names it, unless bad rows are diverted."""
+        try:
+            return self._judge.sift(events) is None
+        except DataError as error:
+            row = self._before + error.row
+            raise DataError(error.column, row, error.value, f"{error.problem} ({self._where()})") from None
+
+    def _combined(self, events: pa.RecordBatch, buckets: pa.Array) -> tuple[pa.RecordBatch, pa.Array]:
+        """Slices, and the bucket of each: it goes along as if it were part of the key."""
+        try:
+            slices = slices_of(self._combiner, events.append_column(BUCKET, buckets))
+        except UserFunctionError as error:
+            row = None if error.row is None else self._before + error.row
+            raise UserFunctionError(error.what, row, f"{error.why} ({self._where()})") from error.__cause__
+        return slices.drop_columns([BUCKET]), slices.column(BUCKET)
+
+    def _where(self) -> str:
+        return f"rows are counted in partition {self._part} of the source"

@@ -1,0 +1,77 @@
+"""Spark's types and Arrow's: what the engine will see of a DataFrame, and what Spark will get back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
+from pyspark.sql.types import StructType
+
+from windrow.aggregates.base import text_type
+from windrow.errors import QueryError
+from windrow.spark.results import SIDE
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# What `withWatermark` leaves in the schema.
+WATERMARK = "spark.watermarkDelayMs"
+
+
+def arrow_schema(schema: StructType, names: list[str]) -> pa.Schema:
+    """The Arrow types in which Spark sends these columns; timestamps are labelled UTC."""
+    fields = []
+    for name in names:
+        spark = StructType([schema[name]])
+        try:
+            (field,) = to_arrow_schema(spark, timezone="UTC")
+        except Exception as problem:  # PySpark has an error of its own for each kind of type
+            raise QueryError(
+                f"column {name!r} of type {schema[name].dataType.simpleString()}: {problem}"
+            ) from None
+        fields.append(pa.field(name, field.type))
+    return pa.schema(fields)
+
+
+def result_schema(embedded: pa.Schema, source: pa.Schema, *, side_rows: bool) -> pa.Schema:
+    """The columns of the embedded result in types that Spark has, and those of the side rows if asked for."""
+    fields = [pa.field(f.name, _for_spark(f.type)) for f in embedded]
+    if side_rows:
+        row = pa.struct([pa.field(f.name, f.type) for f in source])
+        types = pa.string(), pa.string(), row
+        fields += [pa.field(name, type_) for name, type_ in zip(SIDE, types, strict=True)]
+    return pa.schema(fields)
+
+
+def spark_schema(schema: pa.Schema) -> StructType:
+    """The Spark types of a result."""
+    return from_arrow_schema(schema)
+
+
+def _for_spark(type_: pa.DataType) -> pa.DataType:
+    """A type that Spark has, of the same values: it knows neither dictionaries nor unsigned numbers."""
+    if pa.types.is_dictionary(type_):
+        return _for_spark(text_type(type_))
+    if pa.types.is_unsigned_integer(type_):
+        return pa.int64()
+    if pa.types.is_list(type_) or pa.types.is_large_list(type_):
+        return pa.list_(_for_spark(type_.value_type))
+    if pa.types.is_struct(type_):
+        return pa.struct([pa.field(f.name, _for_spark(f.type)) for f in type_])
+    return type_
+
+
+def watermarked(df: DataFrame) -> list[str]:
+    """The columns of a DataFrame that carry a watermark."""
+    return [field.name for field in df.schema if WATERMARK in (field.metadata or {})]
+
+
+def quoted(name: str) -> str:
+    """A column name as Spark's parser wants it, whatever is in it."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def conf(df: DataFrame, name: str) -> Any:
+    """A setting of the DataFrame's session."""
+    return df.sparkSession.conf.get(name)

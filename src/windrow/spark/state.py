@@ -1,0 +1,208 @@
+"""The state of a bucket in Spark's state store: a snapshot, and a log of what came since.
+
+    base   the operator's snapshot after micro-batch 40, in chunks
+    log    41: watermark and rows    42: watermark and rows
+    head   which version this is, of which query, and a token
+
+A micro-batch writes what it brought, not the whole state; when the log has outgrown the base, a new base takes
+its place, so that everything written stays within a small multiple of what came in.
+
+A Python worker keeps the operators of its buckets from one micro-batch to the next. Whether such a copy is
+what the store holds is told by *tokens*, random names that each version gets: if an attempt failed, or another
+worker did the last micro-batches, the copy goes forward by the log from a version whose token the store knows,
+or is restored from the base. A copy never goes back.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+
+from windrow.engine.operator import Operator
+from windrow.engine.snapshot import restore
+from windrow.errors import StateError
+from windrow.spark.micro_batch import MicroBatch, apply
+from windrow.spark.task import Task
+
+FORMAT = 1
+HEAD = (
+    "format int, plan string, stream string, version long, token string, base_version long, base_token string, \
+base_bytes long, chunks int, log_bytes long, timer long"
+)
+BASE = "data binary"
+LOG = "token string, data binary"
+CHUNK = 32 << 20
+# A log of so many bytes is not worth a new base.
+LIGHT = 1 << 20
+# So many bytes of operators a worker keeps.
+KEPT = 512 << 20
+
+
+@dataclass(frozen=True)
+class Head:
+    """See `HEAD`; `timer` is when the bucket wants to be woken."""
+
+    format: int
+    plan: str
+    stream: str
+    version: int
+    token: str
+    base_version: int
+    base_token: str
+    base_bytes: int
+    chunks: int
+    log_bytes: int
+    timer: int
+
+
+@dataclass
+class Copy:
+    """An operator as it was after a version."""
+
+    version: int
+    token: str
+    operator: Operator
+
+
+class Worker:
+    """The copies that this Python worker keeps, the latest used ones."""
+
+    def __init__(self) -> None:
+        self._copies: OrderedDict[tuple[str, int], tuple[Copy, int]] = OrderedDict()
+
+    def take(self, stream: str, bucket: int) -> Copy | None:
+        """The copy of a bucket. It is no longer kept: whoever fails with it must not leave it behind."""
+        found = self._copies.pop((stream, bucket), None)
+        return None if found is None else found[0]
+
+    def keep(self, stream: str, bucket: int, copy: Copy) -> None:
+        self._copies[stream, bucket] = copy, copy.operator.metrics().bytes
+        while sum(size for _, size in self._copies.values()) > KEPT:
+            self._copies.popitem(last=False)
+
+
+WORKER = Worker()
+
+
+class Bucket:
+    """The state of one bucket, for the time of one call. The variables are Spark's, set to the bucket."""
+
+    def __init__(self, task: Task, plan: str, number: int, head: Any, base: Any, log: Any) -> None:
+        self._task = task
+        self._plan = plan
+        self._number = number
+        self._variables = head, base, log
+        self.head = self._read_head()
+        self._copy: Copy | None = None
+
+    def _read_head(self) -> Head | None:
+        values = self._variables[0].get()
+        if values is None:
+            return None
+        if values[0] != FORMAT:
+            raise StateError(
+                f"the checkpoint's state has format {values[0]}; this windrow reads format {FORMAT}"
+            )
+        head = Head(*values)
+        if head.plan != self._plan:
+            raise StateError(
+                "the checkpoint belongs to another query: windows, aggregates, key, time, columns, buckets or options differ. "
+                "Start with a new checkpoint, or with the query as it was"
+            )
+        return head
+
+    @property
+    def operator(self) -> Operator:
+        """The operator as the store has it; a fresh one in the beginning."""
+        if self._copy is None:
+            self._copy = self._latest()
+        return self._copy.operator
+
+    def _latest(self) -> Copy:
+        head = self.head
+        if head is None:
+            return Copy(0, "", self._task.operator())
+        copy = WORKER.take(head.stream, self._number)
+        if copy is None or not self._is_known(copy, head):
+            copy = Copy(head.base_version, head.base_token, self._base(head))
+        for version in range(copy.version + 1, head.version + 1):
+            apply(self._task, copy.operator, self._batch(version))
+            copy.operator.late(), copy.operator.bad()
+        return Copy(head.version, head.token, copy.operator)
+
+    def _is_known(self, copy: Copy, head: Head) -> bool:
+        """Whether the store's state was this copy's once."""
+        if not head.base_version <= copy.version <= head.version:
+            return False
+        if copy.version == head.version:
+            return copy.token == head.token
+        known = head.base_token if copy.version == head.base_version else self._entry(copy.version)[0]
+        return copy.token == known
+
+    def _entry(self, version: int) -> Any:
+        found = self._variables[2].getValue((version,))
+        if found is None:
+            raise StateError(f"the checkpoint's log lacks version {version} of bucket {self._number}")
+        return found
+
+    def _batch(self, version: int) -> MicroBatch:
+        try:
+            return MicroBatch.from_bytes(self._entry(version)[1])
+        except (OSError, pa.ArrowException) as problem:
+            raise StateError(
+                f"the checkpoint's log of bucket {self._number} is damaged in version {version}: {problem}"
+            ) from None
+
+    def _base(self, head: Head) -> Operator:
+        if not head.chunks:
+            return self._task.operator()
+        chunks = [self._variables[1].getValue((i,)) for i in range(head.chunks)]
+        if any(chunk is None for chunk in chunks):
+            raise StateError(f"the checkpoint's snapshot of bucket {self._number} lacks a part")
+        packed = b"".join(chunk[0] for chunk in chunks)
+        try:
+            state = pa.decompress(packed[8:], int.from_bytes(packed[:8], "little"), codec="lz4", asbytes=True)
+        except (OSError, pa.ArrowException) as problem:
+            raise StateError(
+                f"the checkpoint's snapshot of bucket {self._number} is damaged: {problem}"
+            ) from None
+        return restore(self._task.query, state)
+
+    def write(self, batch: MicroBatch, timer: int) -> None:
+        """Save that this micro-batch was applied to the operator."""
+        assert self._copy is not None
+        data, token = batch.to_bytes(), secrets.token_hex(8)
+        head = self.head or Head(FORMAT, self._plan, secrets.token_hex(8), 0, "", 0, "", 0, 0, 0, 0)
+        version, size = head.version + 1, head.log_bytes + len(data)
+        if size > max(LIGHT, head.base_bytes):
+            head = self._write_base(head, version, token)
+        else:
+            self._variables[2].updateValue((version,), (token, data))
+            head = replace(head, log_bytes=size)
+        self.head = replace(head, version=version, token=token, timer=timer)
+        self._variables[0].update(tuple(vars(self.head).values()))
+        WORKER.keep(head.stream, self._number, Copy(version, token, self._copy.operator))
+
+    def _write_base(self, head: Head, version: int, token: str) -> Head:
+        _, base, log = self._variables
+        state = self.operator.snapshot()
+        packed = len(state).to_bytes(8, "little") + pa.compress(state, codec="lz4", asbytes=True)
+        chunks = range(0, len(packed), CHUNK)
+        for i, begin in enumerate(chunks):
+            base.updateValue((i,), (packed[begin : begin + CHUNK],))
+        for i in range(len(chunks), head.chunks):
+            base.removeKey((i,))
+        for old in range(head.base_version + 1, head.version + 1):
+            log.removeKey((old,))
+        return replace(
+            head,
+            base_version=version,
+            base_token=token,
+            base_bytes=len(packed),
+            chunks=len(chunks),
+            log_bytes=0,
+        )

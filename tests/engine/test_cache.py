@@ -1,0 +1,104 @@
+"""Compiled code is kept where it can be; where it cannot, windrow runs all the same."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2] / "src" / "windrow"
+BEGIN = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import windrow as wr
+from windrow.engine.cache import cache_directory
+print(wr.__file__)
+"""
+QUERY = (
+    BEGIN
+    + """
+import pyarrow as pa
+from windrow.engine.cutting import in_order
+query = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"n": wr.count()})
+print(query.run(pa.table({"ts": [1, 2, 7]}))["n"].to_pylist())
+print(cache_directory())
+print(sum(in_order.stats.cache_hits.values()))
+"""
+)
+FOLDER = BEGIN + "print(cache_directory())"
+
+
+def lines(script, package, home):
+    """What a script prints, with windrow from this place and as a user with this home."""
+    chosen = ("WINDROW_CACHE_DIR", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR")
+    environment = {name: value for name, value in os.environ.items() if name not in chosen}
+    environment |= {"HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-c", script, str(package)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    where, *printed = done.stdout.splitlines()
+    assert where.startswith(str(package))
+    return printed
+
+
+def run(package, home):
+    """A small query; the folder in which loops are kept, and how often one was found in the cache."""
+    answer, directory, hits = lines(QUERY, package, home)
+    assert answer == "[2, 1]"
+    return directory, int(hits)
+
+
+@pytest.fixture
+def nowhere(tmp_path):
+    """A home that cannot be made, not even by an administrator: there is a file in its place."""
+    blocked = tmp_path / "blocked"
+    blocked.write_text("")
+    return blocked / "home"
+
+
+@pytest.fixture(scope="module")
+def archive(tmp_path_factory):
+    path = tmp_path_factory.mktemp("sent") / "windrow.zip"
+    with zipfile.ZipFile(path, "w") as file:
+        for module in sorted(SOURCE.rglob("*.py")):
+            file.write(module, module.relative_to(SOURCE.parent))
+    return path
+
+
+@pytest.fixture
+def read_only(tmp_path):
+    """The package in a folder in which no `__pycache__` can be made."""
+    copy = tmp_path / "package"
+    shutil.copytree(SOURCE, copy / "windrow", ignore=shutil.ignore_patterns("__pycache__"))
+    for folder in [copy / "windrow", *(p for p in (copy / "windrow").rglob("*") if p.is_dir())]:
+        (folder / "__pycache__").write_text("")
+    return copy
+
+
+def test_an_archive_runs_and_keeps_what_it_compiled(archive, tmp_path):
+    directory, hits = run(archive, tmp_path)
+    assert directory.startswith(str(tmp_path / ".cache" / "windrow"))
+    assert list(Path(directory).glob("kernel_*.py"))
+    assert hits == 0
+    assert run(archive, tmp_path) == (directory, 1)
+
+
+def test_an_archive_runs_where_nothing_can_be_kept(archive, nowhere):
+    assert run(archive, nowhere) == ("None", 0)
+
+
+def test_a_read_only_package_runs_where_nothing_can_be_kept(read_only, nowhere):
+    assert run(read_only, nowhere) == ("None", 0)
+
+
+def test_the_source_has_one_fingerprint_wherever_it_lies(archive, read_only, tmp_path):
+    (read_only / "windrow" / "testing" / "oracle.py").write_text("# no loop comes from here\n")
+    folder = lines(FOLDER, archive, tmp_path)
+    assert lines(FOLDER, read_only, tmp_path) == folder
+    (read_only / "windrow" / "engine" / "lookup.py").write_text("# but they do from here\n")
+    assert lines(FOLDER, read_only, tmp_path) != folder

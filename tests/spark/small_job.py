@@ -1,0 +1,115 @@
+"""A small job in a process of its own, for tests of Sparks that cannot share the tests' process.
+
+    python small_job.py FOLDER SETTINGS PART ..
+
+`SETTINGS` is JSON, for the session's builder. Each part writes its result into the folder, where the test
+compares it with the embedded answer; a part that Spark refuses writes what Spark said.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from streams import Step, expected, run_stream
+
+import windrow as wr
+from windrow.query import Query
+
+AGGREGATES = {"n": wr.count(), "total": wr.sum("x"), "high": wr.max("x")}
+
+
+def query_of(windows: dict[str, Any]) -> Query:
+    return wr.query(time="ts", key="key", windows=windows, aggregates=AGGREGATES)
+
+
+BY_TIME = query_of({"w": wr.sliding("6 seconds", every="2 seconds"), "s": wr.session("700 milliseconds")})
+BY_ORDER = query_of({"c": wr.tumbling(rows=7)})
+MIXED = query_of({"w": wr.sliding("6 seconds", every="2 seconds"), "c": wr.tumbling(rows=7)})
+QUERIES = {"pushdown": BY_TIME, "combined": BY_TIME, "general": BY_ORDER, "stream": MIXED, "shipped": MIXED}
+
+
+def events() -> pa.Table:
+    """Half a minute of events of five keys, in disorder, each with a time of its own."""
+    luck = random.Random(3)
+    return pa.table(
+        {
+            "ts": pa.array(luck.sample(range(1_000, 30_000_000), 400), pa.timestamp("us", "UTC")),
+            "key": pa.array([luck.choice("abcde") for _ in range(400)]),
+            "x": pa.array([luck.randrange(100) for _ in range(400)]),
+        }
+    )
+
+
+def batch(path: str, name: str) -> Callable[[Any, Path], pa.Table]:
+    def part(spark: Any, folder: Path) -> pa.Table:
+        df = spark.createDataFrame(events().to_pylist(), "ts timestamp, key string, x long").repartition(2)
+        return QUERIES[name].on_spark(df, path=path).toArrow()
+
+    return part
+
+
+def steps() -> list[Step]:
+    """The same events as micro-batches; all windows that time ends have ended behind them."""
+    table = events().sort_by("ts")
+    made = [Step(table.slice(begin, 200), watermark=1) for begin in (0, 200)]
+    return [*made, Step(table.slice(0, 0), watermark=10**9)]
+
+
+def stream(spark: Any, folder: Path) -> pa.Table:
+    return run_stream(spark, folder / "stream", QUERIES["stream"], steps())
+
+
+def answer(name: str) -> pa.Table:
+    """What a part must give."""
+    query = QUERIES[name]
+    return expected(query, steps()).table if name == "stream" else query.run(events())
+
+
+def explained(spark: Any, folder: Path) -> pa.Table:
+    df = spark.createDataFrame(events().to_pylist(), "ts timestamp, key string, x long")
+    return pa.table({"text": [BY_TIME.explain(engine="spark", df=df)]})
+
+
+def ship(spark: Any, folder: Path) -> None:
+    spark.sparkContext.addPyFile(str(folder / "windrow.zip"))
+
+
+PARTS: dict[str, Callable[[Any, Path], pa.Table | None]] = {
+    "pushdown": batch("pushdown", "pushdown"),
+    "combined": batch("general", "combined"),
+    "general": batch("auto", "general"),
+    "stream": stream,
+    "explained": explained,
+    "missing": batch("general", "shipped"),
+    "ship": ship,
+    "shipped": batch("general", "shipped"),
+}
+
+
+def main(folder: Path, settings: dict[str, str], parts: list[str]) -> None:
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName("small job")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    spark = builder.getOrCreate()
+    for name in parts:
+        try:
+            table = PARTS[name](spark, folder)
+        except PySparkException as problem:
+            table = pa.table({"error": [str(problem)]})
+        if table is not None:
+            pq.write_table(table, folder / f"{name}.parquet")
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3:])

@@ -1,0 +1,133 @@
+"""A job that is killed in the middle of micro-batches, again and again, gives out what an unbroken one does.
+
+A micro-batch is in its middle in three ways, which the job's files tell: it was planned (`offsets`), its state
+was written (`state`), its output was committed (`_spark_metadata`); it has ended when it is in `commits`.
+
+A micro-batch that Spark finds in the sink is not run again, and then its rows do not move the watermark: the
+next one comes with the watermark of the one before. Spark writes down which watermark each had, so the
+output of a job that was killed is compared with that of operators that are given those.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from restarting import JOBS, start, steps
+from streams import expected, like, write_step
+
+from windrow.testing import assert_same
+
+STEPS = steps(6)
+KILLS = 3
+SEEDS = range(8) if os.environ.get("WINDROW_NIGHTLY") == "1" else range(1)
+
+
+def planned(folder: Path, batch: int) -> bool:
+    return (folder / "checkpoint" / "offsets" / str(batch)).exists()
+
+
+def state_written(folder: Path, batch: int) -> bool:
+    return any((folder / "checkpoint" / "state").glob(f"*/*/{batch + 1}[._]*"))
+
+
+def output_written(folder: Path, batch: int) -> bool:
+    return (folder / "output" / "_spark_metadata" / str(batch)).exists()
+
+
+MOMENTS: list[Callable[[Path, int], bool]] = [planned, state_written, output_written]
+
+
+def write_source(folder: Path) -> None:
+    for number, step in enumerate(STEPS):
+        write_step(folder / "source", number, step)
+
+
+@contextmanager
+def launched(folder: Path, settings: dict[str, str], *last: int) -> Iterator[subprocess.Popen[bytes]]:
+    """The job in a process group of its own, its JVM included, which is killed in the end."""
+    script = Path(__file__).parent / "restarting.py"
+    settings = {**settings, "spark.master": "local[1]"}
+    command = [sys.executable, str(script), str(folder), json.dumps(settings), *map(str, last)]
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+    with (folder / "log").open("ab") as log:
+        process = subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=log, stderr=log, start_new_session=True
+        )
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def reach(process: subprocess.Popen[bytes], happened: Callable[[], bool]) -> None:
+    """Come back as soon as it has happened; looking takes the place of waiting."""
+    while not happened():
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(0.002)
+            pytest.fail(f"the job ended with {process.returncode} before it could be killed")
+
+
+def output_of(spark: Any, folder: Path) -> dict[str, pa.Table]:
+    """What the sink has committed, by job; Spark leaves out files of attempts that failed."""
+    output = spark.read.parquet(str(folder / "output")).toArrow()
+    changes = ["op", "revision"]
+    return {
+        name: output.filter(pc.field("job") == name).drop_columns(
+            ["job"] if job.options.get("mode") == "update" else ["job", *changes]
+        )
+        for name, job in JOBS.items()
+    }
+
+
+def watermarks(folder: Path) -> list[int]:
+    """The watermark that each micro-batch had."""
+    offsets = folder / "checkpoint" / "offsets"
+    logs = [(offsets / str(batch)).read_text().splitlines() for batch in range(len(STEPS) + 1)]
+    return [json.loads(lines[1])["batchWatermarkMs"] for lines in logs]
+
+
+def assert_operators_output(spark: Any, folder: Path) -> None:
+    held = watermarks(folder)
+    given = [replace(step, watermark=mark) for step, mark in zip(STEPS, held[1:], strict=True)]
+    output = output_of(spark, folder)
+    for name, job in JOBS.items():
+        wanted = expected(job.query, given, **job.options)
+        assert_same(wanted.answers, like(wanted.table, output[name]), note=name)
+
+
+def test_an_unbroken_job_gives_the_output_of_its_operators(spark: Any, tmp_path: Path) -> None:
+    write_source(tmp_path)
+    start(spark, tmp_path).awaitTermination()
+    assert watermarks(tmp_path) == [0, *(step.watermark for step in STEPS)]
+    assert_operators_output(spark, tmp_path)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_job_that_is_killed_and_stopped_gives_the_output_of_its_operators(
+    spark: Any, small_spark: dict[str, str], tmp_path: Path, seed: int
+) -> None:
+    write_source(tmp_path)
+    luck = random.Random(seed)
+    batches = sorted(luck.sample(range(1, len(STEPS) - 1), KILLS))
+    for batch, happened in zip(batches, luck.sample(MOMENTS, KILLS), strict=True):
+        with launched(tmp_path, small_spark) as process:
+            reach(process, partial(happened, tmp_path, batch))
+    with launched(tmp_path, small_spark, batches[-1]) as process:
+        assert process.wait(600) == 0, (tmp_path / "log").read_text()
+    assert_operators_output(spark, tmp_path)

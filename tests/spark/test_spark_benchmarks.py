@@ -1,0 +1,42 @@
+"""The benchmarks on Spark compare like with like, and fill their tables. What they measure is not tested."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.spark import questions
+from benchmarks.spark.__main__ import arguments
+from benchmarks.spark.data import SCHEMA, write
+from benchmarks.spark.queries import TEN, ours, sparks
+
+
+def test_both_sides_compute_the_same(spark: Any, tmp_path: Path) -> None:
+    source = write(tmp_path / "source", files=1, rows=2_000, keys=20, span=90)
+    events = spark.read.schema(SCHEMA).parquet(str(source.folder))
+    compared = {name: TEN[name] for name in ("10s", "1m every 10s", "session")}
+    found = ours(compared).on_spark(events).select("k", "window", "start", "end", "n", "total").collect()
+    for name, spec in compared.items():
+        expected = sparks(events, spec).select("k", "w.start", "w.end", "n", "total").collect()
+        assert sorted(map(tuple, expected)) == sorted(
+            tuple(row)[:1] + tuple(row)[2:] for row in found if row.window == name
+        )
+
+
+def test_a_table_has_a_line_for_each_number_of_keys(spark: Any, tmp_path: Path) -> None:
+    (table,) = questions.tumbling(questions.Bench(spark, tmp_path, questions.SCALES["tiny"]))
+    assert [line.name for line in table.lines] == ["100 keys", "500 keys"]
+    for line in table.lines:
+        assert line.figures["times Spark's"] == pytest.approx(
+            line.figures["rows/s"] / line.figures["Spark's own, rows/s"]
+        )
+        assert line.figures["state written per micro-batch, MB"] > 0
+
+
+@pytest.mark.parametrize("given", [["nothing"], ["--write", "sliding"], ["--write", "--scale", "tiny"]])
+def test_what_cannot_be_meant_is_refused(given: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        arguments(given)
+    assert "error" in capsys.readouterr().err

@@ -1,0 +1,324 @@
+"""The state of a bucket: copies that workers keep, the log, the base, and what damage to them gives.
+
+What is tested is our own bookkeeping, so Spark's state variables are plain dictionaries here.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import windrow as wr
+from windrow.engine.exchange import slices_of
+from windrow.engine.operator import Operator
+from windrow.engine.settings import Settings
+from windrow.query import Query
+from windrow.spark import state
+from windrow.spark.micro_batch import MicroBatch, apply
+from windrow.spark.payload import pack
+from windrow.spark.processor import identity
+from windrow.spark.state import Bucket, Worker
+from windrow.spark.task import Task
+from windrow.testing import assert_same
+
+SCHEMA = pa.schema([("ts", pa.timestamp("us", "UTC")), ("key", pa.string()), ("x", pa.int64())])
+AGGREGATES = {"n": wr.count(), "total": wr.sum("x"), "high": wr.max("x")}
+WINDOWS: dict[str, dict[str, Any]] = {
+    "aligned": {"short": wr.tumbling("3 seconds"), "long": wr.sliding("20 seconds", every="4 seconds")},
+    "sessions": {"s": wr.session("900 milliseconds"), "w": wr.tumbling("5 seconds")},
+    "order-based": {"c": wr.tumbling(rows=7), "d": wr.slide_by_rows("6 seconds", every_rows=5)},
+}
+
+
+class Variable:
+    """A value state: one tuple of columns, or nothing."""
+
+    def __init__(self) -> None:
+        self.value: Any = None
+
+    def get(self) -> Any:
+        return self.value
+
+    def update(self, value: Any) -> None:
+        self.value = value
+
+
+class Mapped:
+    """A map state; how often it was read is counted."""
+
+    def __init__(self) -> None:
+        self.values: dict[Any, Any] = {}
+        self.reads = 0
+
+    def getValue(self, key: Any) -> Any:
+        self.reads += 1
+        return self.values.get(key)
+
+    def updateValue(self, key: Any, value: Any) -> None:
+        self.values[key] = value
+
+    def removeKey(self, key: Any) -> None:
+        del self.values[key]
+
+
+class Store:
+    """The state of bucket 3, as it is committed."""
+
+    def __init__(self) -> None:
+        self.head, self.base, self.log = Variable(), Mapped(), Mapped()
+
+    def saved(self) -> Store:
+        return copy.deepcopy(self)
+
+    def bucket(self, task: Task) -> Bucket:
+        return Bucket(task, identity(task), 3, self.head, self.base, self.log)
+
+    def step(self, task: Task, batch: MicroBatch) -> tuple[Operator, list[pa.Table]]:
+        """What one call of the stage does: the operator that did it, and what it gave out."""
+        bucket = self.bucket(task)
+        operator = bucket.operator
+        given = apply(task, operator, batch)
+        bucket.write(batch, timer=batch.watermark + 1)
+        return operator, given
+
+
+def task_of(windows: dict[str, Any], *, mode: str = "append", buckets: int = 16) -> Task:
+    query = wr.query(time="ts", key="key", windows=windows, aggregates=AGGREGATES)
+    settings = Settings.of(mode, "1 second", "raise", 1_000_000, None)
+    return Task(query, settings, SCHEMA, SCHEMA, combine=False, side_rows=False, buckets=buckets)
+
+
+def micro_batches(query: Query, count: int, *, as_slices: bool = False) -> list[MicroBatch]:
+    """Seeded ones of 2 seconds each, with disorder and late events; the watermark comes one behind."""
+    luck = random.Random(11)
+    made = []
+    for number in range(count):
+        times = [
+            max(1, number * 2_000_000 + luck.randrange(-2_500_000, 2_000_000))
+            for _ in range(luck.randrange(25))
+        ]
+        columns = [times, [luck.choice("abc") for _ in times], [luck.randrange(100) for _ in times]]
+        arrays = [pa.array(c, f.type) for c, f in zip(columns, SCHEMA, strict=True)]
+        rows = pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
+        if as_slices:
+            rows = slices_of(query, rows)
+        made.append(MicroBatch(max(0, number * 2_000 - 2_000), [pack(rows)] if times else []))
+    return made
+
+
+@pytest.fixture(autouse=True)
+def worker(monkeypatch: pytest.MonkeyPatch) -> Worker:
+    """A worker that has seen nothing yet."""
+    fresh = Worker()
+    monkeypatch.setattr(state, "WORKER", fresh)
+    return fresh
+
+
+@pytest.fixture
+def task() -> Task:
+    return task_of(WINDOWS["aligned"])
+
+
+@pytest.fixture
+def batches(task: Task) -> list[MicroBatch]:
+    return micro_batches(task.query, 6)
+
+
+def unbroken(task: Task, batches: list[MicroBatch]) -> Iterator[list[pa.Table]]:
+    """What one operator gives out that lives through all micro-batches."""
+    operator = task.operator()
+    for batch in batches:
+        yield apply(task, operator, batch)
+
+
+def assert_given(expected: list[pa.Table], given: list[pa.Table]) -> None:
+    assert len(expected) == len(given)
+    for want, got in zip(expected, given, strict=True):
+        assert_same(want, got)
+
+
+# -- copies ----------------------------------------------------------------------------------------
+
+
+def test_a_copy_that_is_up_to_date_is_used(task: Task, batches: list[MicroBatch]) -> None:
+    store = Store()
+    operators = [store.step(task, batch)[0] for batch in batches]
+    assert all(operator is operators[0] for operator in operators)
+    assert store.base.reads == store.log.reads == 0
+
+
+def test_a_copy_that_is_behind_goes_forward_by_the_log(
+    monkeypatch: pytest.MonkeyPatch, worker: Worker, task: Task, batches: list[MicroBatch]
+) -> None:
+    store, expected = Store(), list(unbroken(task, batches))
+    first = store.step(task, batches[0])[0]
+    monkeypatch.setattr(state, "WORKER", Worker())
+    for batch in batches[1:4]:
+        store.step(task, batch)
+    monkeypatch.setattr(state, "WORKER", worker)
+    operator, given = store.step(task, batches[4])
+    assert operator is first
+    assert_given(expected[4], given)
+    assert operator.late().num_rows == operator.bad().num_rows == 0
+
+
+def test_a_copy_whose_attempt_failed_is_not_used(task: Task, batches: list[MicroBatch]) -> None:
+    store, expected = Store(), list(unbroken(task, batches))
+    for batch in batches[:3]:
+        store.step(task, batch)
+    before = store.saved()
+    failed = store.step(task, batches[3])[0]
+    operator, given = before.step(task, batches[3])
+    assert operator is not failed
+    assert_given(expected[3], given)
+
+
+@pytest.mark.parametrize("light", [state.LIGHT, 0], ids=["log", "base"])
+@pytest.mark.parametrize("further", [0, 1, 2])
+def test_a_copy_of_a_failed_attempt_is_not_taken_for_the_version_that_another_worker_made(
+    monkeypatch: pytest.MonkeyPatch, task: Task, batches: list[MicroBatch], further: int, light: int
+) -> None:
+    monkeypatch.setattr(state, "LIGHT", light)
+    failed, other = Worker(), Worker()
+    store, expected = Store(), list(unbroken(task, batches))
+    for batch in batches[:2]:
+        store.step(task, batch)
+    monkeypatch.setattr(state, "WORKER", failed)
+    store.saved().step(task, batches[5])
+    monkeypatch.setattr(state, "WORKER", other)
+    for batch in batches[2 : 3 + further]:
+        store.step(task, batch)
+    monkeypatch.setattr(state, "WORKER", failed)
+    assert_given(expected[3 + further], store.step(task, batches[3 + further])[1])
+
+
+def test_a_call_that_fails_leaves_no_copy_behind(
+    task: Task, batches: list[MicroBatch], worker: Worker
+) -> None:
+    store, expected = Store(), list(unbroken(task, batches))
+    store.step(task, batches[0])
+    bucket = store.bucket(task)
+    apply(task, bucket.operator, batches[5])  # and then something happens before it is written
+    assert worker.take(store.bucket(task).head.stream, 3) is None  # type: ignore[union-attr]
+    assert_given(expected[1], store.step(task, batches[1])[1])
+
+
+def test_a_worker_keeps_the_copies_that_it_used_last(
+    monkeypatch: pytest.MonkeyPatch, task: Task, batches: list[MicroBatch], worker: Worker
+) -> None:
+    store = Store()
+    operator = store.step(task, batches[0])[0]
+    monkeypatch.setattr(state, "KEPT", 2 * operator.metrics().bytes)
+    for bucket in range(3):
+        worker.keep("stream", bucket, state.Copy(1, "token", operator))
+    assert [worker.take("stream", bucket) is not None for bucket in range(3)] == [False, True, True]
+
+
+# -- log and base ----------------------------------------------------------------------------------
+
+
+def test_a_log_that_outgrows_the_base_is_replaced_by_a_new_base(
+    monkeypatch: pytest.MonkeyPatch, task: Task
+) -> None:
+    monkeypatch.setattr(state, "LIGHT", 4_000)
+    monkeypatch.setattr(state, "CHUNK", 500)
+    store, bases, longest = Store(), set(), 0
+    for batch in micro_batches(task.query, 40):
+        store.step(task, batch)
+        head = store.bucket(task).head
+        assert head is not None
+        bases.add(head.base_version)
+        longest = max(longest, head.version - head.base_version)
+        assert set(store.log.values) == {(v,) for v in range(head.base_version + 1, head.version + 1)}
+        assert set(store.base.values) == {(i,) for i in range(head.chunks)}
+        assert sum(len(data) for _, data in store.log.values.values()) == head.log_bytes
+        assert sum(len(chunk[0]) for chunk in store.base.values.values()) == head.base_bytes
+        assert head.log_bytes <= max(state.LIGHT, head.base_bytes)
+    assert len(bases) > 3
+    assert longest > 1
+
+
+@pytest.mark.parametrize("light", [state.LIGHT, 3_000, 0])
+@pytest.mark.parametrize("mode", ["append", "update"])
+@pytest.mark.parametrize("kind", [*WINDOWS, "aligned, as slices"])
+def test_restored_state_goes_on_as_if_nothing_had_happened(
+    monkeypatch: pytest.MonkeyPatch, kind: str, mode: str, light: int
+) -> None:
+    monkeypatch.setattr(state, "LIGHT", light)
+    monkeypatch.setattr(state, "CHUNK", 1_000)
+    task = task_of(WINDOWS[kind.split(",")[0]], mode=mode)
+    batches = micro_batches(task.query, 14, as_slices="slices" in kind)
+    store = Store()
+    for expected, batch in zip(unbroken(task, batches), batches, strict=True):
+        monkeypatch.setattr(state, "WORKER", Worker())  # each micro-batch meets a worker that has nothing
+        assert_given(expected, store.step(task, batch)[1])
+
+
+# -- damage ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch, task: Task) -> Store:
+    """A base of several chunks, and a log behind it; no worker has a copy."""
+    monkeypatch.setattr(state, "LIGHT", 5_000)
+    monkeypatch.setattr(state, "CHUNK", 500)
+    store = Store()
+    for batch in micro_batches(task.query, 7):
+        store.step(task, batch)
+    head = store.bucket(task).head
+    assert head is not None
+    assert head.chunks > 1
+    assert head.version > head.base_version + 1
+    monkeypatch.setattr(state, "WORKER", Worker())
+    return store
+
+
+def test_a_missing_chunk_is_an_error(written: Store, task: Task) -> None:
+    written.base.removeKey((1,))
+    with pytest.raises(wr.StateError, match="snapshot of bucket 3 lacks a part"):
+        _ = written.bucket(task).operator
+
+
+def test_a_missing_entry_of_the_log_is_an_error(written: Store, task: Task) -> None:
+    written.log.removeKey((7,))
+    with pytest.raises(wr.StateError, match="log lacks version 7 of bucket 3"):
+        _ = written.bucket(task).operator
+
+
+def test_a_damaged_chunk_is_an_error(written: Store, task: Task) -> None:
+    (chunk,) = written.base.getValue((1,))
+    written.base.updateValue((1,), (bytes(len(chunk)),))
+    with pytest.raises(wr.StateError, match="snapshot of bucket 3 is damaged"):
+        _ = written.bucket(task).operator
+
+
+def test_a_damaged_entry_of_the_log_is_an_error(written: Store, task: Task) -> None:
+    token, data = written.log.getValue((7,))
+    written.log.updateValue((7,), (token, data[:100]))
+    with pytest.raises(wr.StateError, match="log of bucket 3 is damaged in version 7"):
+        _ = written.bucket(task).operator
+
+
+def test_another_format_is_an_error(written: Store, task: Task) -> None:
+    written.head.update((2, *written.head.get()[1:]))
+    with pytest.raises(wr.StateError, match="has format 2; this windrow reads format 1"):
+        written.bucket(task)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        task_of(WINDOWS["sessions"]),
+        task_of(WINDOWS["aligned"], mode="update"),
+        task_of(WINDOWS["aligned"], buckets=8),
+    ],
+    ids=["windows", "mode", "buckets"],
+)
+def test_the_state_of_another_query_is_an_error(written: Store, other: Task) -> None:
+    with pytest.raises(wr.StateError, match="the checkpoint belongs to another query"):
+        written.bucket(other)

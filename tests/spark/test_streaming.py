@@ -1,0 +1,190 @@
+"""Random streams with disorder and late events, cut into micro-batches, against the referee.
+
+Several queries over one source run as one stream, each with its own operators and its own metrics: a stream is
+slow to start.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import reduce
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyspark.sql import functions as sf
+from specimens import SEQUENCES
+from streams import WATERMARK, Step, apart, drained, expected, like, plain_rows, run_stream, stream_of
+
+import windrow as wr
+from windrow.testing import assert_same
+
+MOMENT = pa.timestamp("us", "UTC")
+# Later than every end of a window.
+FAR = 10_000
+AGGREGATES = {
+    "n": wr.count(),
+    "total": wr.sum("x"),
+    "mean": wr.mean("f"),
+    "high": wr.max("f"),
+}
+ORDERED = AGGREGATES | {"letters": wr.concat("s"), "middle": wr.median("x")}
+# Windows, the type of the time column, and what is asked of them.
+GROUPS: dict[str, tuple[dict[str, wr.Window], pa.DataType, dict[str, wr.Aggregate]]] = {
+    "context free": (
+        {
+            "tumbling": wr.tumbling("9 milliseconds", offset="2 milliseconds"),
+            "sliding": wr.sliding("25 milliseconds", every="10 milliseconds"),
+            "cumulate": wr.cumulate("40 milliseconds", step="20 milliseconds"),
+        },
+        MOMENT,
+        AGGREGATES,
+    ),
+    "sessions": (
+        {
+            "short": wr.session("2 milliseconds"),
+            "long": wr.session("7 milliseconds"),
+            "tumbling": wr.tumbling("60 milliseconds"),
+        },
+        MOMENT,
+        AGGREGATES,
+    ),
+    "order based": (
+        {
+            name: SEQUENCES[name]
+            for name in ("count sliding", "marks", "deterministic", "nondeterministic", "slide by rows")
+        },
+        pa.int64(),
+        ORDERED,
+    ),
+    "mixed": (
+        {
+            "time": wr.sliding(30, every=20),
+            "session": wr.session("gap"),
+            "rows": wr.tumbling(rows=4),
+            "landmark": wr.landmark(since=50, every=40),
+            "moves": wr.delta("level", by=1),
+        },
+        pa.int64(),
+        ORDERED,
+    ),
+}
+# Each group of windows meets both modes, with a lateness and without; all meet all if WINDROW_NIGHTLY is 1.
+PAIRS = ([("append", 0), ("update", 30)], [("append", 30), ("update", 0)])
+
+
+def variants(group: str) -> list[tuple[str, int]]:
+    """Modes and latenesses that run side by side."""
+    if os.environ.get("WINDROW_NIGHTLY") == "1":
+        return [*PAIRS[0], *PAIRS[1]]
+    return PAIRS[list(GROUPS).index(group) % 2]
+
+
+def drawn(seed: int, time: pa.DataType, *, size: int = 150, batches: int = 3, delay: int = 15) -> list[Step]:
+    """Events of some keys, most of them nearly in order, some far behind; a last step only moves the watermark."""
+    luck = np.random.default_rng(seed)
+    ticks = np.sort(luck.integers(20, 300, size)) + luck.integers(-delay, delay, size)
+    behind = luck.random(size) < 0.2
+    ticks = np.maximum(np.where(behind, ticks - luck.integers(30, 200, size), ticks), 1)
+    scaled = ticks * 1000 if pa.types.is_temporal(time) else ticks
+
+    def some(values: list[Any], type_: pa.DataType) -> pa.Array:
+        return pa.array([values[i] for i in luck.integers(0, len(values), size)], type_)
+
+    table = pa.table(
+        {
+            "time": pa.array(scaled, pa.int64()).cast(time),
+            "k": some(["a", "b", "c", "", None], pa.string()),
+            "x": some([-5, 0, 1, 7, None], pa.int64()),
+            "f": some([0.1, -2.5, 1e16, 3.0, None], pa.float64()),
+            "s": some(["p", "q", "ä", None], pa.string()),
+            "gap": some([2, 5, 11], pa.int64()),
+            "v": some([-2, -1, 0, 1, 2], pa.int64()),
+            "mark": some([True, False, False, None], pa.bool_()),
+            "level": some([-3.0, 0.5, 1.0, 3.0, None], pa.float64()),
+        }
+    )
+    cuts = [0, *sorted(luck.choice(np.arange(1, size), batches - 1, replace=False).tolist()), size]
+    steps = []
+    for low, high in pairwise(cuts):
+        steps.append(Step(table.slice(low, high - low), int(ticks[:high].max()) - delay))
+    return [*steps, Step(table.slice(0, 0), FAR)]
+
+
+def lateness_of(lateness: int, time: pa.DataType) -> Any:
+    return f"{lateness} milliseconds" if pa.types.is_temporal(time) else lateness
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_streams_agree_with_the_referee(spark: Any, tmp_path: Path, group: str) -> None:
+    windows, time, aggregates = GROUPS[group]
+    steps = drawn(sorted(GROUPS).index(group), time)
+    query = wr.query(time="time", key="k", windows=windows, aggregates=aggregates)
+    df = stream_of(spark, tmp_path, steps)
+    results, wanted = [], {}
+    for mode, lateness in variants(group):
+        name = f"{mode} {lateness}"
+        options = {"mode": mode, "lateness": lateness_of(lateness, time)}
+        result = query.on_spark(df, watermark=WATERMARK, metrics=name, buckets=3, **options)
+        results.append(result.select(sf.lit(name).alias("variant"), "*"))
+        wanted[name] = expected(query, steps, **options)
+    together = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), results)
+    got, progress = drained(together, tmp_path)
+    for name, output in wanted.items():
+        mine = got.filter(pc.equal(got["variant"], name)).select(output.table.column_names)
+        assert_same(output.answers, like(output.table, mine), note=name)
+        late = output.late.num_rows
+        assert counted(progress, name) == (sum(len(s.events) for s in steps) - late, late, 0)
+    assert all(output.late.num_rows > 3 for output in wanted.values())
+
+
+def counted(progress: list[Any], metrics: str) -> tuple[int, ...]:
+    """Events that were taken in, late rows and bad rows, summed over all micro-batches."""
+    found = [report.observedMetrics[metrics] for report in progress if metrics in report.observedMetrics]
+    return tuple(sum(row[name] or 0 for row in found) for name in ("events", "late", "bad"))
+
+
+def test_late_and_bad_rows_come_out_as_they_were(spark: Any, tmp_path: Path) -> None:
+    steps = drawn(9, pa.int64(), batches=2)
+    bad = steps[1].events.slice(0, 2)
+    bad = bad.set_column(0, "time", pa.nulls(2, pa.int64()))
+    steps[1] = Step(pa.concat_tables([steps[1].events, bad]), steps[1].watermark)
+    query = wr.query(time="time", key="k", windows={"w": wr.tumbling(20)}, aggregates=AGGREGATES)
+    wanted = expected(query, steps, on_bad="divert")
+    df = stream_of(spark, tmp_path, steps)
+    result = query.on_spark(df, watermark=WATERMARK, on_bad="divert", side_rows=True)
+    got, progress = drained(result, tmp_path)
+    windows, late, bad = apart(got)
+    assert_same(wanted.answers, like(wanted.table, windows))
+    names = wanted.late.column_names
+    assert plain_rows(late.select(names)) == plain_rows(wanted.late)
+    assert plain_rows(bad.select(names)) == plain_rows(wanted.bad.select(names))
+    assert all("an event needs a time" in reason for reason in bad["bad_reason"].to_pylist())
+    assert late.num_rows > 5
+    events = sum(len(step.events) for step in steps)
+    assert counted(progress, "windrow") == (events - late.num_rows - 2, late.num_rows, 2)
+
+
+def test_the_watermark_can_be_on_the_time_column(spark: Any, tmp_path: Path) -> None:
+    delay = 15
+    steps = [step for step in drawn(5, MOMENT, delay=delay, batches=2) if len(step.events)]
+    query = wr.query(time="time", windows={"w": wr.tumbling("10 milliseconds")}, aggregates=AGGREGATES)
+    stream_of(spark, tmp_path, steps)
+    folder = str(tmp_path / "source")
+    reader = spark.readStream.schema(spark.read.parquet(folder).schema).option("maxFilesPerTrigger", 1)
+    df = reader.parquet(folder).filter("is_real").withWatermark("time", f"{delay} milliseconds")
+    got, _ = drained(query.on_spark(df), tmp_path)
+    wanted = expected(query, steps)
+    assert_same(wanted.answers, like(wanted.table, got))
+
+
+def test_a_stream_without_events_gives_nothing(spark: Any, tmp_path: Path) -> None:
+    empty = drawn(1, pa.int64())[-1].events
+    query = wr.query(time="time", key="k", windows={"rows": wr.tumbling(rows=4)}, aggregates=AGGREGATES)
+    got = run_stream(spark, tmp_path, query, [Step(empty, 10), Step(empty, FAR)], mode="update")
+    assert got.num_rows == 0
+    assert got.column_names == ["k", "window", "start", "end", *AGGREGATES, "op", "revision"]
