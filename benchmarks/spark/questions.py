@@ -124,12 +124,12 @@ def batch_jobs(bench: Bench) -> list[Table]:
     spec = (3600, 10)
     one = queries.ours({"w": spec})
     ours = bench.batch(source, one.on_spark)
-    spark = bench.batch(few, lambda events: queries.sparks(events, spec), repeats=1)
+    spark = bench.batch(few, lambda events: queries.sparks(events, spec))
     lines = [line("sliding 1 h every 10 s", ours, spark, at_least(TIMES, 20))]
     many = queries.ours(queries.TEN)
     ours = bench.batch(source, many.on_spark)
     seconds = sum(
-        1 / bench.batch(source, lambda events, spec=spec: queries.sparks(events, spec), repeats=1)
+        1 / bench.batch(source, lambda events, spec=spec: queries.sparks(events, spec))
         for spec in queries.TEN.values()
     )
     lines.append(line("ten windows from 1 s to 1 h", ours, 1 / seconds, at_least(TIMES, 5)))

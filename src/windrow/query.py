@@ -135,11 +135,21 @@ class Query:
         >>> def windows(events):
         ...     return events.transform(q.on_spark)
         """
-        from windrow.engine.settings import Settings
         from windrow.spark.frame import Options, on_spark
 
-        settings = Settings.of(mode, lateness, on_bad, max_slices, max_ahead)
-        return on_spark(self, df, settings, Options(buckets, side_rows, watermark, path, metrics))
+        options = Options(
+            mode=mode,
+            lateness=lateness,
+            on_bad=on_bad,
+            side_rows=side_rows,
+            buckets=buckets,
+            watermark=watermark,
+            metrics=metrics,
+            path=path,
+            max_slices=max_slices,
+            max_ahead=max_ahead,
+        )
+        return on_spark(self, df, options)
 
     def explain(
         self,
@@ -148,10 +158,12 @@ class Query:
         lateness: DurationLike = 0,
         engine: str = "embedded",
         df: DataFrame | None = None,
+        **options: Any,
     ) -> str:
         """What is shared, what is kept and why, as a short text; exact sizes if `schema` is given.
 
-        With `engine="spark"` and a DataFrame, it begins with the way that the query takes on Spark, and why.
+        With `engine="spark"` and a DataFrame, it begins with the way that the query takes on Spark, and why;
+        `options` are then those of `on_spark`.
 
         >>> import windrow as wr
         >>> q = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"n": wr.count()})
@@ -162,13 +174,13 @@ class Query:
 
         if engine not in ("embedded", "spark"):
             raise QueryError(f"engine must be embedded or spark, not {engine!r}")
-        if (engine == "spark") != (df is not None):
-            raise QueryError('a DataFrame is explained with engine="spark", and only with it')
+        if (engine == "spark") != (df is not None) or (options and df is None):
+            raise QueryError('a DataFrame and options are explained with engine="spark", and only with it')
         if df is None:
             return explain(self, schema, lateness=lateness)
         from windrow.spark.explain import explain as explain_on_spark
 
-        return explain_on_spark(self, df, lateness=lateness)
+        return explain_on_spark(self, df, lateness=lateness, **options)
 
 
 def query(

@@ -212,6 +212,27 @@ def test_bad_rows_are_diverted_into_side_rows(spark: Any) -> None:
     assert_same(wanted, like(wanted, query.on_spark(df, on_bad="divert").toArrow()))
 
 
+def test_bad_rows_of_one_partition_do_not_disturb_the_others(spark: Any) -> None:
+    clean = spark.range(40).selectExpr("timestamp_seconds(id + 1) as ts", "id as x").coalesce(1)
+    dirty = clean.selectExpr("if(x = 7, null, ts) as ts", "x")
+    query = wr.query(time="ts", windows={"w": wr.tumbling("1 minute")}, aggregates={"n": wr.count()})
+    result = query.on_spark(clean.union(dirty), on_bad="divert", side_rows=True).toArrow()
+    assert pc.sum(result["n"]).as_py() == 79
+    assert [row["x"] for row in result["side_row"].to_pylist() if row is not None] == [7]
+
+
+def test_events_between_windows_leave_nothing(spark: Any) -> None:
+    df = spark.range(40).selectExpr("timestamp_seconds(id * 10 + 5) as ts", "id % 3 as k")
+    query = wr.query(
+        time="ts",
+        key="k",
+        windows={"w": wr.sliding("1 second", every="10 seconds")},
+        aggregates={"n": wr.count()},
+    )
+    assert query.on_spark(df, path="general").count() == 0
+    assert query.on_spark(df).count() == 0
+
+
 def test_explain_says_which_way_and_why(spark: Any, frame: Any) -> None:
     pushed = wr.query(time="time", windows=TIMED, aggregates=PUSHED)
     text = pushed.explain(engine="spark", df=frame)

@@ -21,8 +21,8 @@ from windrow.query import Query
 from windrow.spark import state
 from windrow.spark.micro_batch import MicroBatch, apply
 from windrow.spark.payload import pack
-from windrow.spark.processor import identity
 from windrow.spark.state import Bucket, Worker
+from windrow.spark.stateful import identity
 from windrow.spark.task import Task
 from windrow.testing import assert_same
 

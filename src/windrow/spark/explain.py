@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from typing import Any
+
 from pyspark.sql import DataFrame
 
 from windrow.durations import DurationLike
-from windrow.engine.settings import Settings
+from windrow.errors import QueryError
 from windrow.planner import explain as planner
 from windrow.query import Query
 from windrow.spark.frame import Options, Plan, fit
@@ -13,11 +16,17 @@ from windrow.spark.paths import Path
 from windrow.spark.schema import watermarked
 
 
-def explain(query: Query, df: DataFrame, *, lateness: DurationLike) -> str:
+def explain(query: Query, df: DataFrame, *, lateness: DurationLike, **options: Any) -> str:
     """See `Query.explain`."""
-    settings = Settings.of("append", lateness, "raise", 100_000_000, None)
-    watermark = next(iter(watermarked(df)), None)
-    plan = fit(query, df, settings, Options(16, False, watermark, "auto", "windrow"))
+    options.setdefault("watermark", next(iter(watermarked(df)), None))
+    try:
+        asked = Options(lateness=lateness, **options)
+    except TypeError:
+        known = ", ".join(field.name for field in fields(Options))
+        raise QueryError(
+            f"options of on_spark are {known}; not all of these are: {', '.join(options)}"
+        ) from None
+    plan = fit(query, df, asked)
     return "\n".join([*_way(plan), "", planner.explain(query, plan.task.schema, lateness=lateness)])
 
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from windrow.durations import DurationLike
 from windrow.engine.operator import Operator
 from windrow.engine.settings import Settings
 from windrow.errors import QueryError
@@ -33,15 +34,25 @@ PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 MOST_BUCKETS = 1 << 15
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Options:
-    """What `Query.on_spark` was asked for, besides the settings of the operators."""
+    """What `Query.on_spark` was asked for."""
 
-    buckets: int
-    side_rows: bool
-    watermark: str | None
-    path: str
-    metrics: str
+    mode: str = "append"
+    lateness: DurationLike = 0
+    on_bad: str = "raise"
+    side_rows: bool = False
+    buckets: int = 16
+    watermark: str | None = None
+    metrics: str = "windrow"
+    path: str = "auto"
+    max_slices: int = 100_000_000
+    max_ahead: DurationLike | None = None
+
+    @property
+    def settings(self) -> Settings:
+        """Those that are for the operators."""
+        return Settings.of(self.mode, self.lateness, self.on_bad, self.max_slices, self.max_ahead)
 
 
 @dataclass(frozen=True)
@@ -53,16 +64,17 @@ class Plan:
     options: Options
 
 
-def on_spark(query: Query, df: DataFrame, settings: Settings, options: Options) -> DataFrame:
+def on_spark(query: Query, df: DataFrame, options: Options) -> DataFrame:
     """See `Query.on_spark`."""
-    plan = fit(query, df, settings, options)
+    plan = fit(query, df, options)
     if plan.path.streaming:
         return _stream(df, plan)
     return _pushed_down(df, plan) if plan.path.push_down else _batch(df, plan)
 
 
-def fit(query: Query, df: DataFrame, settings: Settings, options: Options) -> Plan:
+def fit(query: Query, df: DataFrame, options: Options) -> Plan:
     """Everything that can be wrong before a row was seen is refused here."""
+    settings = options.settings
     number = isinstance(options.buckets, int) and not isinstance(options.buckets, bool)
     if not number or not 1 <= options.buckets <= MOST_BUCKETS:
         raise QueryError(f"buckets must be a number from 1 to {MOST_BUCKETS:,}, not {options.buckets!r}")
@@ -76,6 +88,8 @@ def fit(query: Query, df: DataFrame, settings: Settings, options: Options) -> Pl
     schema = arrow_schema(df.schema, names)
     if df.isStreaming:
         _check_stream(query, df, options)
+    elif settings.max_ahead is not None:
+        raise QueryError("max_ahead is for streams: in a batch, no watermark says what is too far ahead")
     operator = Operator(query, settings)
     operator.prepare(schema)
     result = result_schema(operator.engines[0].result_schema, schema, side_rows=options.side_rows)
@@ -128,7 +142,7 @@ def _stream(df: DataFrame, plan: Plan) -> DataFrame:
     grouped = scattered.groupBy("bucket")
     # A changelog only grows: in update mode, too, what is given out is appended.
     emitted = grouped.transformWithState(Processor(task), EMITTED, "Append", "EventTime")
-    counts = [sf.sum(name).alias(name) for name in ("events", "late", "bad")]
+    counts = [sf.coalesce(sf.sum(name), sf.lit(0)).alias(name) for name in ("events", "late", "bad")]
     observed = emitted.observe(plan.options.metrics, *counts)
     return observed.select("payload").mapInArrow(unpacked, spark_schema(task.result))
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windrow.engine.bounded import BATCH, answer, column
 from windrow.engine.exchange import slice_schema, slices_of
-from windrow.spark.payload import unpack
+from windrow.spark.payload import runs, unpack
 from windrow.spark.results import results
 from windrow.spark.task import BUCKET, Stage, Task
 
@@ -18,14 +18,16 @@ def gather(task: Task) -> Stage:
     """The stage behind `scatter`: packed events and slices in, results out."""
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        parts = list(batches)
+        parts = [part for part in batches if part.num_rows]
         if not parts:
             return
-        table = pa.Table.from_batches(parts).sort_by(
-            [("bucket", "ascending"), ("part", "ascending"), ("number", "ascending")]
-        )
-        for rows in _by_bucket(table, "bucket"):
-            yield from _answer(task, [unpack(p.as_buffer()) for p in rows["payload"]])
+        # All payloads together may be more than one Arrow array of bytes can hold.
+        payloads = [payload for part in parts for payload in part.column("payload")]
+        table = pa.Table.from_batches([part.drop_columns(["payload"]) for part in parts])
+        order = [(name, "ascending") for name in ("bucket", "part", "number")]
+        places = pc.sort_indices(table, order).to_numpy()
+        for low, high in runs(column(table, "bucket").to_numpy()[places]):
+            yield from _answer(task, [unpack(payloads[i].as_buffer()) for i in places[low:high]])
 
     return stage
 
@@ -39,26 +41,18 @@ def gather_slices(task: Task) -> Stage:
         if not parts:
             return
         table = pa.Table.from_batches(parts).rename_columns([*schema.names, BUCKET]).sort_by(BUCKET)
-        for rows in _by_bucket(table, BUCKET):
-            yield from _answer_slices(task, rows.select(schema.names).cast(schema))
+        for low, high in runs(column(table, BUCKET).to_numpy()):
+            yield from _answer_slices(task, table.slice(low, high - low).select(schema.names).cast(schema))
 
     return stage
 
 
-def _by_bucket(table: pa.Table, name: str) -> Iterator[pa.Table]:
-    buckets = column(table, name).to_numpy()
-    begins = np.flatnonzero(np.diff(buckets, prepend=-1))
-    for low, high in zip(begins.tolist(), [*begins[1:].tolist(), len(buckets)], strict=True):
-        yield table.slice(low, high - low)
-
-
 def _answer(task: Task, parts: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    schema = slice_schema(task.query, task.schema) if task.combine else None
-    slices = [part for part in parts if part.schema == schema]
-    events = [part for part in parts if part.schema != schema]
+    slices = [part for part in parts if task.is_sliced(part)]
+    events = [part for part in parts if not task.is_sliced(part)]
     if slices:
         slices += [slices_of(task.query, part) for part in events]
-        yield from _answer_slices(task, pa.Table.from_batches(slices, schema))
+        yield from _answer_slices(task, pa.Table.from_batches(slices))
         return
     operator = task.operator()
     windows = answer(operator, pa.Table.from_batches(events, task.schema))

@@ -47,7 +47,7 @@ def apply(task: Task, operator: Operator, batch: MicroBatch) -> list[pa.Table]:
     given = [_advance(operator, batch.watermark)]
     for payload in batch.payloads:
         rows = unpack(payload)
-        if "#first" in rows.schema.names:
+        if task.is_sliced(rows):
             operator.take_slices(rows)
         else:
             operator.process(rows)

@@ -74,6 +74,8 @@ def _not_pushed(
 def _not_combined(
     query: Query, settings: Settings, schema: pa.Schema, *, streaming: bool, side_rows: bool
 ) -> str | None:
+    if not streaming and settings.on_bad != "raise":
+        return "bad rows are set aside one by one"
     if streaming and side_rows:
         return "late rows are wanted as rows, and slices have none"
     if streaming and settings.max_ahead is not None:

@@ -6,6 +6,10 @@ column is not. So whatever is exchanged between stages travels packed, thousands
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import pairwise
+
+import numpy as np
 import pyarrow as pa
 
 
@@ -20,3 +24,9 @@ def pack(batch: pa.RecordBatch) -> bytes:
 def unpack(payload: bytes) -> pa.RecordBatch:
     """The opposite of `pack`."""
     return pa.ipc.open_stream(payload).read_next_batch()
+
+
+def runs(buckets: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Where the rows of each bucket begin and end, if they are sorted by bucket."""
+    edges = np.flatnonzero(np.diff(buckets, prepend=-1, append=-1)).tolist() if len(buckets) else []
+    return pairwise(edges)

@@ -1,8 +1,8 @@
 """The first stage: events to buckets, as slices where that makes them fewer.
 
 A partition's events are collected into batches worth a compiled call, split by bucket, and packed. Where
-the algebra allows it, the events of a bucket are first folded into slices (a *combiner*); whether that
-is worth it depends on the data, so the first batch decides for its partition.
+the algebra allows it, events are first folded into slices (a *combiner*); whether that is worth it depends on
+the data, so a partition whose slices are hardly fewer than its events stops making them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from windrow.engine.exchange import slices_of
 from windrow.errors import DataError, UserFunctionError
-from windrow.spark.payload import pack
+from windrow.spark.payload import pack, runs
 from windrow.spark.task import BUCKET, Stage, Task
 
 # `part` and `number` give the order of arrival: the partition of the source, and a count within it.
@@ -67,11 +67,10 @@ class _Scatter:
 
     def _send(self, held: list[pa.RecordBatch]) -> pa.RecordBatch:
         """One row per bucket."""
-        whole = pa.Table.from_batches(held).combine_chunks().to_batches()[0]
+        (whole,) = pa.Table.from_batches(held).combine_chunks().to_batches()
         batch, buckets = self._task.events(whole), whole.column(len(self._task.schema))
         if self._good(batch) and self._combine:
             batch, buckets = self._combined(batch, buckets)
-            # Slices that are as many as their events are not worth making.
             self._combine = batch.num_rows <= WORTH * whole.num_rows
         self._before += whole.num_rows
         return self._split(batch, buckets.to_numpy())
@@ -79,16 +78,15 @@ class _Scatter:
     def _split(self, batch: pa.RecordBatch, buckets: np.ndarray) -> pa.RecordBatch:
         order = np.argsort(buckets.astype(np.uint16), kind="stable")
         batch, buckets = batch.take(pa.array(order)), buckets[order]
-        begins = np.flatnonzero(np.diff(buckets, prepend=-1))
-        ends = [*begins[1:].tolist(), len(buckets)]
-        payloads = [
-            pack(batch.slice(low, high - low)) for low, high in zip(begins.tolist(), ends, strict=True)
-        ]
-        numbers = np.arange(self._sent, self._sent + len(begins), dtype=np.int32)
-        self._sent += len(begins)
-        parts = np.full(len(begins), self._part, np.int32)
-        columns = [buckets[begins].astype(np.int32), parts, numbers, pa.array(payloads, pa.binary())]
-        return pa.RecordBatch.from_arrays([pa.array(c) for c in columns], schema=SCHEMA)
+        found = list(runs(buckets))
+        payloads = [pack(batch.slice(low, high - low)) for low, high in found]
+        numbers = range(self._sent, self._sent + len(found))
+        self._sent += len(found)
+        columns = [[int(buckets[low]) for low, _ in found], [self._part] * len(found), numbers, payloads]
+        return pa.RecordBatch.from_arrays(
+            [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)],
+            schema=SCHEMA,
+        )
 
     def _good(self, events: pa.RecordBatch) -> bool:
         """Whether there is no bad row; an error that names it, unless bad rows are diverted."""

@@ -29,22 +29,18 @@ from windrow.spark.micro_batch import MicroBatch, apply
 from windrow.spark.task import Task
 
 FORMAT = 1
-HEAD = (
-    "format int, plan string, stream string, version long, token string, base_version long, base_token string, \
-base_bytes long, chunks int, log_bytes long, timer long"
-)
-BASE = "data binary"
-LOG = "token string, data binary"
 CHUNK = 32 << 20
 # A log of so many bytes is not worth a new base.
 LIGHT = 1 << 20
+# So many entries are worth a new base, however light they are.
+LONG = 100
 # So many bytes of operators a worker keeps.
 KEPT = 512 << 20
 
 
 @dataclass(frozen=True)
 class Head:
-    """See `HEAD`; `timer` is when the bucket wants to be woken."""
+    """The columns of the variable; `timer` is when the bucket wants to be woken."""
 
     format: int
     plan: str
@@ -178,7 +174,7 @@ class Bucket:
         data, token = batch.to_bytes(), secrets.token_hex(8)
         head = self.head or Head(FORMAT, self._plan, secrets.token_hex(8), 0, "", 0, "", 0, 0, 0, 0)
         version, size = head.version + 1, head.log_bytes + len(data)
-        if size > max(LIGHT, head.base_bytes):
+        if size > max(LIGHT, head.base_bytes) or version - head.base_version > LONG:
             head = self._write_base(head, version, token)
         else:
             self._variables[2].updateValue((version,), (token, data))

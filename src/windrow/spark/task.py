@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
 
-from windrow.engine.operator import Operator
 from windrow.engine.settings import Settings
 from windrow.query import Query
+
+if TYPE_CHECKING:
+    from windrow.engine.operator import Operator
 
 # The column that says to which bucket a row belongs; no user's column is likely to be called so.
 BUCKET = "windrow bucket"
@@ -36,9 +38,15 @@ class Task:
 
     def operator(self) -> Operator:
         """A fresh operator for one bucket."""
+        from windrow.engine.operator import Operator
+
         operator = Operator(self.query, self.settings)
         operator.prepare(self.schema)
         return operator
+
+    def is_sliced(self, batch: pa.RecordBatch) -> bool:
+        """Whether a batch that `scatter` has sent holds slices, and not events."""
+        return batch.schema.names != self.schema.names
 
     def events(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The columns of `schema` from what Spark sent: zones of timestamps are labels, and Spark's differ."""

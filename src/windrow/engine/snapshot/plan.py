@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import types
 from collections.abc import Callable
@@ -33,11 +34,29 @@ def _shown(value: Any) -> str:
 
 def _code(function: Callable[..., Any]) -> str:
     function = getattr(function, "py_func", function)
+    if isinstance(function, functools.partial):
+        return repr((_code(function.func), [_value(a) for a in function.args], _values(function.keywords)))
     if not isinstance(function, types.FunctionType):
         return f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', type(function))}"
-    cells = [c.cell_contents for c in function.__closure__ or ()]
-    shown = [_code(c) if callable(c) else repr(c) for c in cells]
-    return repr((_code_object(function.__code__), shown, function.__defaults__))
+    cells = [_value(c.cell_contents) for c in function.__closure__ or ()]
+    read = {n: v for n, v in function.__globals__.items() if n in function.__code__.co_names}
+    numbers = {n: v for n, v in read.items() if isinstance(v, (bool, int, float, str, bytes, tuple))}
+    defaults = function.__defaults__, function.__kwdefaults__
+    return repr((_code_object(function.__code__), cells, defaults, _values(numbers)))
+
+
+def _values(named: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(name, _value(value)) for name, value in sorted(named.items())]
+
+
+def _value(value: Any) -> str:
+    """What a function is closed over: the same text in every process, without addresses."""
+    if callable(value):
+        return _code(value)
+    shown: Any = type(value).__repr__
+    if shown is object.__repr__:
+        return f"{type(value).__qualname__}({_values(getattr(value, '__dict__', {}))})"
+    return repr(value)
 
 
 def _code_object(code: types.CodeType) -> tuple[Any, ...]:
