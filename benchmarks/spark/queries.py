@@ -8,7 +8,7 @@ import windrow as wr
 
 SUMS = {"n": wr.count(), "total": wr.sum("x")}
 # Each is a length and a slide in seconds, for Spark's `window`; a session is its gap alone.
-TEN = {
+NINE: dict[str, tuple[float, ...]] = {
     "1s": (1, 1),
     "10s": (10, 10),
     "1m": (60, 60),
@@ -18,8 +18,12 @@ TEN = {
     "1m every 10s": (60, 10),
     "5m every 30s": (300, 30),
     "1h every 1m": (3600, 60),
-    "session": (0.05,),
 }
+
+
+def ten(gap: float) -> dict[str, tuple[float, ...]]:
+    """Nine windows of time and sessions, whose gap must fit how often events come."""
+    return {**NINE, "session": (gap,)}
 
 
 def seconds(number: float) -> str:

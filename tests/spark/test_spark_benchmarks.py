@@ -10,13 +10,14 @@ import pytest
 from benchmarks.spark import questions
 from benchmarks.spark.__main__ import arguments
 from benchmarks.spark.data import SCHEMA, write
-from benchmarks.spark.queries import TEN, ours, sparks
+from benchmarks.spark.queries import ours, sparks, ten
 
 
 def test_both_sides_compute_the_same(spark: Any, tmp_path: Path) -> None:
     source = write(tmp_path / "source", files=1, rows=2_000, keys=20, span=90)
     events = spark.read.schema(SCHEMA).parquet(str(source.folder))
-    compared = {name: TEN[name] for name in ("10s", "1m every 10s", "session")}
+    windows = ten(gap=0.2)
+    compared = {name: windows[name] for name in ("10s", "1m every 10s", "session")}
     found = ours(compared).on_spark(events).select("k", "window", "start", "end", "n", "total").collect()
     for name, spec in compared.items():
         expected = sparks(events, spec).select("k", "w.start", "w.end", "n", "total").collect()
