@@ -1,16 +1,13 @@
 """A streaming job that can be killed and started again: several queries in one stream, each with its own state.
 
-    python restarting.py FOLDER SETTINGS [BATCH]
+    python restarting.py FOLDER SETTINGS
 
-It ends when all that the source holds is answered. After this micro-batch it stops cleanly and goes on in
-the same process. `SETTINGS` is JSON, for the session's builder.
+It ends when all that the source holds is answered. `SETTINGS` is JSON, for the session's builder.
 """
 
 from __future__ import annotations
 
 import json
-import math
-import os
 import random
 import sys
 from dataclasses import dataclass, field
@@ -19,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from streams import WATERMARK, Step, source
+from streams import NIGHTLY, WATERMARK, Step, by_time, source
 
 import windrow as wr
 from windrow.query import Query
@@ -38,6 +35,11 @@ class Job:
     def query(self) -> Query:
         return wr.query(time="ts", key="key", windows=self.windows, aggregates=AGGREGATES)
 
+    def on_spark(self, events: Any, *, metrics: str) -> Any:
+        if self.options.get("path") == "pushdown":
+            return self.query.on_spark(by_time(events, "ts"), **self.options)
+        return self.query.on_spark(events, watermark=WATERMARK, buckets=4, metrics=metrics, **self.options)
+
 
 SESSION, COUNT = wr.session("400 milliseconds"), wr.tumbling(rows=7)
 JOBS = {
@@ -47,8 +49,9 @@ JOBS = {
     ),
     "changelog": Job({"s": SESSION, "c": COUNT}, {"mode": "update", "lateness": "9 seconds"}),
 }
-if os.environ.get("WINDROW_NIGHTLY") == "1":
+if NIGHTLY:
     JOBS["sessions"] = Job({"s": SESSION, "w": wr.tumbling("5 seconds")})
+    JOBS["pushed"] = Job({"w": wr.tumbling("5 seconds")}, {"path": "pushdown"})
     JOBS["order"] = Job({"c": COUNT, "d": wr.slide_by_rows("6 seconds", every_rows=5)})
 
 
@@ -74,10 +77,7 @@ def start(spark: Any, folder: Path) -> Any:
 
     events = source(spark, folder / "source")
     results = [
-        job.query.on_spark(events, watermark=WATERMARK, buckets=4, metrics=name, **job.options).withColumn(
-            "job", sf.lit(name)
-        )
-        for name, job in JOBS.items()
+        job.on_spark(events, metrics=name).withColumn("job", sf.lit(name)) for name, job in JOBS.items()
     ]
     result = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), results)
     writer = result.writeStream.format("parquet").option("path", str(folder / "output"))
@@ -85,20 +85,14 @@ def start(spark: Any, folder: Path) -> Any:
     return writer.outputMode("append").trigger(availableNow=True).start()
 
 
-def main(folder: Path, settings: dict[str, str], last: float) -> None:
+def main(folder: Path, settings: dict[str, str]) -> None:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.appName("restarting")
     for name, value in settings.items():
         builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    running = start(spark, folder)
-    while not running.awaitTermination(0.1):
-        if running.lastProgress is not None and running.lastProgress["batchId"] >= last:
-            running.stop()
-            running, last = start(spark, folder), math.inf
-    spark.stop()
+    start(builder.getOrCreate(), folder).awaitTermination()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), json.loads(sys.argv[2]), int(sys.argv[3]) if sys.argv[3:] else math.inf)
+    main(Path(sys.argv[1]), json.loads(sys.argv[2]))

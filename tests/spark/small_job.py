@@ -1,14 +1,13 @@
-"""A small job in a process of its own, for tests of Sparks that cannot share the tests' process.
+"""A small job for a server of Spark Connect: a client cannot share a process with the Spark of the other tests.
 
-    python small_job.py FOLDER SETTINGS PART ..
+    python small_job.py FOLDER ADDRESS
 
-`SETTINGS` is JSON, for the session's builder. Each part writes its result into the folder, where the test
-compares it with the embedded answer; a part that Spark refuses writes what Spark said.
+Each part writes its result into the folder, where the test compares it with the embedded answer; a part that
+Spark refuses writes what Spark said.
 """
 
 from __future__ import annotations
 
-import json
 import random
 import sys
 from collections.abc import Callable
@@ -32,7 +31,13 @@ def query_of(windows: dict[str, Any]) -> Query:
 BY_TIME = query_of({"w": wr.sliding("6 seconds", every="2 seconds"), "s": wr.session("700 milliseconds")})
 BY_ORDER = query_of({"c": wr.tumbling(rows=7)})
 MIXED = query_of({"w": wr.sliding("6 seconds", every="2 seconds"), "c": wr.tumbling(rows=7)})
-QUERIES = {"pushdown": BY_TIME, "combined": BY_TIME, "general": BY_ORDER, "stream": MIXED, "shipped": MIXED}
+QUERIES = {
+    "sent": query_of({"w": wr.sliding("6 seconds", every="2 seconds")}),
+    "pushdown": BY_TIME,
+    "combined": BY_TIME,
+    "general": BY_ORDER,
+    "stream": MIXED,
+}
 
 
 def events() -> pa.Table:
@@ -47,12 +52,12 @@ def events() -> pa.Table:
     )
 
 
-def batch(path: str, name: str) -> Callable[[Any, Path], pa.Table]:
-    def part(spark: Any, folder: Path) -> pa.Table:
-        df = spark.createDataFrame(events().to_pylist(), "ts timestamp, key string, x long").repartition(2)
-        return QUERIES[name].on_spark(df, path=path).toArrow()
+def frame(spark: Any) -> Any:
+    return spark.createDataFrame(events().to_pylist(), "ts timestamp, key string, x long").repartition(2)
 
-    return part
+
+def batch(name: str, path: str) -> Callable[[Any, Path], pa.Table]:
+    return lambda spark, folder: QUERIES[name].on_spark(frame(spark), path=path).toArrow()
 
 
 def steps() -> list[Step]:
@@ -73,43 +78,50 @@ def answer(name: str) -> pa.Table:
 
 
 def explained(spark: Any, folder: Path) -> pa.Table:
-    df = spark.createDataFrame(events().to_pylist(), "ts timestamp, key string, x long")
-    return pa.table({"text": [BY_TIME.explain(engine="spark", df=df)]})
+    return pa.table({"text": [BY_TIME.explain(engine="spark", df=frame(spark))]})
 
 
-def ship(spark: Any, folder: Path) -> None:
-    spark.sparkContext.addPyFile(str(folder / "windrow.zip"))
+def send(spark: Any, folder: Path) -> None:
+    spark.addArtifacts(str(folder / "windrow.zip"), pyfile=True)
 
 
-PARTS: dict[str, Callable[[Any, Path], pa.Table | None]] = {
-    "pushdown": batch("pushdown", "pushdown"),
-    "combined": batch("general", "combined"),
-    "general": batch("auto", "general"),
-    "stream": stream,
-    "explained": explained,
-    "missing": batch("general", "shipped"),
-    "ship": ship,
-    "shipped": batch("general", "shipped"),
-}
+def install(spark: Any, folder: Path) -> None:
+    (folder / "site" / "windrow").symlink_to(Path(wr.__file__).parent)
 
 
-def main(folder: Path, settings: dict[str, str], parts: list[str]) -> None:
+# Two sessions: what is sent belongs to one.
+SESSIONS: list[dict[str, Callable[[Any, Path], pa.Table | None]]] = [
+    {
+        "missing": batch("sent", "general"),
+        "send": send,
+        "sent": batch("sent", "general"),
+    },
+    {
+        "install": install,
+        "pushdown": batch("pushdown", "pushdown"),
+        "combined": batch("combined", "general"),
+        "general": batch("general", "auto"),
+        "stream": stream,
+        "explained": explained,
+    },
+]
+
+
+def main(folder: Path, address: str) -> None:
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.appName("small job")
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    spark = builder.getOrCreate()
-    for name in parts:
-        try:
-            table = PARTS[name](spark, folder)
-        except PySparkException as problem:
-            table = pa.table({"error": [str(problem)]})
-        if table is not None:
-            pq.write_table(table, folder / f"{name}.parquet")
-    spark.stop()
+    for parts in SESSIONS:
+        spark = SparkSession.builder.remote(address).create()
+        for name, part in parts.items():
+            try:
+                table = part(spark, folder)
+            except PySparkException as problem:
+                table = pa.table({"error": [str(problem)]})
+            if table is not None:
+                pq.write_table(table, folder / f"{name}.parquet")
+        spark.stop()
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), json.loads(sys.argv[2]), sys.argv[3:])
+    main(Path(sys.argv[1]), sys.argv[2])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 from collections import Counter
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,6 @@ STATIC = {
     "sliding": wr.sliding("25 seconds", every="10 seconds", offset="4 seconds"),
     "session": wr.session("5 seconds"),
 }
-# Else Spark judges which rows are late by the watermark of the micro-batch before.
-SAME_WATERMARK = "spark.sql.streaming.statefulOperator.allowMultiple"
 Rows = Counter[tuple[Any, ...]]
 
 
@@ -108,41 +107,57 @@ def test_sessions_with_a_gap_from_a_column_are_sparks(frame: Any) -> None:
     assert collected(ours(result)) == wanted
 
 
-def streamed(spark: Any, folder: Path, *, overlap: int) -> Any:
-    """Three files as a stream with a watermark, one after the other; each begins before the last one ends."""
-    for i in range(3):
-        first = i * (90 - overlap)
-        pq.write_table(drawn(i, first, first + 90, size=150, missing=False), folder / f"{i}.parquet")
+def streamed(spark: Any, folder: Path, seed: int, *, behind: int, delay: str) -> Any:
+    """Files as a stream, one after the other; of each, rows may be so many seconds older than the file before."""
+    luck = random.Random(seed)
+    first = behind
+    for i in range(5):
+        last = first + luck.randrange(20, 60)
+        rows = drawn(seed + i, first - behind, last, size=luck.randrange(20, 120), missing=False)
+        pq.write_table(rows, folder / f"{i}.parquet")
         os.utime(folder / f"{i}.parquet", (i, i))
+        first = last
     schema = spark.read.parquet(str(folder)).schema
     reader = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
-    return reader.withWatermark("ts", "10 seconds")
+    return reader.withWatermark("ts", delay)
 
 
-def given_out(df: Any, name: str) -> Rows:
-    """All that a stream in append mode gives out until its source has no more files."""
-    writer = df.writeStream.format("memory").queryName(name).outputMode("append")
+def given_out(**results: Any) -> dict[str, Rows]:
+    """What streams in append mode give out until their source has no more files; they run as one."""
+    named = [df.select(sf.lit(name).alias("whose"), "*") for name, df in results.items()]
+    together = reduce(lambda one, other: one.union(other), named)
+    name = "given_out_" + "_".join(results)
+    writer = together.writeStream.format("memory").queryName(name).outputMode("append")
     writer.trigger(availableNow=True).start().awaitTermination()
-    return collected(df.sparkSession.table(name))
+    rows = together.sparkSession.table(name).collect()
+    return {whose: Counter(tuple(row)[1:] for row in rows if row.whose == whose) for whose in results}
 
 
 def test_a_stream_gives_out_the_windows_that_spark_gives_out(spark: Any, tmp_path: Path) -> None:
-    """Late rows included, where Spark judges them by the watermark of their own micro-batch, as we do."""
-    stream, window = streamed(spark, tmp_path, overlap=30), sf.window("ts", "25 seconds", "10 seconds")
-    spark.conf.set(SAME_WATERMARK, "false")
-    try:
-        wanted = given_out(sparks(stream, "sliding", window), "sparks_windows")
-    finally:
-        spark.conf.unset(SAME_WATERMARK)
-    without_late_rows = wanted - collected(sparks(spark.read.parquet(str(tmp_path)), "sliding", window))
-    assert without_late_rows
-    result = query({"sliding": wr.sliding("25 seconds", every="10 seconds")}).on_spark(stream)
-    assert given_out(ours(result), "our_windows") == wanted
+    """Late rows included: Spark judges a row once for each window, and so do we, by the same watermark."""
+    stream = streamed(spark, tmp_path, 3, behind=150, delay="10 seconds")
+    windows = {name: STATIC[name] for name in ("tumbling", "sliding")}
+    got = given_out(
+        tumbling=sparks(stream, "tumbling", sf.window("ts", "20 seconds", startTime="3 seconds")),
+        sliding=sparks(stream, "sliding", sf.window("ts", "25 seconds", "10 seconds", "4 seconds")),
+        ours=ours(query(windows).on_spark(stream)),
+        pushed=ours(query({"tumbling": STATIC["tumbling"]}).on_spark(stream, path="pushdown")),
+    )
+    assert got["ours"] == got["tumbling"] + got["sliding"]
+    assert got["pushed"] == got["tumbling"]
+    whole = collected(ours(query(windows).on_spark(spark.read.parquet(str(tmp_path)))))
+    assert sum((got["ours"] - whole).values()) > 20, "hardly a row was late"
 
 
 def test_a_stream_gives_out_the_sessions_that_spark_gives_out(spark: Any, tmp_path: Path) -> None:
-    """Rows come out of order, but none late: late ones Spark drops even where their session is still open."""
-    stream = streamed(spark, tmp_path, overlap=8)
-    wanted = given_out(sparks(stream, "session", sf.session_window("ts", "5 seconds")), "sparks_sessions")
-    result = query({"session": wr.session("5 seconds")}).on_spark(stream)
-    assert given_out(ours(result), "our_sessions") == wanted
+    """Rows come out of order, but none late: late ones Spark drops even where their session is still open.
+
+    No session ends at a watermark: to Spark it would be over, to us a row at its very end could still prolong it.
+    """
+    stream = streamed(spark, tmp_path, 4, behind=8, delay="10500 milliseconds")
+    got = given_out(
+        sparks=sparks(stream, "session", sf.session_window("ts", "5 seconds")),
+        ours=ours(query({"session": STATIC["session"]}).on_spark(stream)),
+    )
+    assert got["ours"] == got["sparks"]
+    assert got["ours"]

@@ -1,51 +1,42 @@
-"""On executors that are processes of their own: `local-cluster` starts two, as a cluster would."""
+"""Through Spark Connect, on executors that are processes of their own, as on a cluster, and lack windrow at first.
+
+A server on this machine starts two executors; its client, which has no JVM, sends windrow to them as a zip. What
+is sent does not reach the Python of streams, neither on executors nor on the server: in the end it is installed.
+"""
 
 from __future__ import annotations
 
-import json
 import os
+import signal
 import subprocess
 import sys
 import sysconfig
+import threading
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyspark
-from small_job import answer
+import pytest
+from small_job import QUERIES, answer
 from streams import like
 
 import windrow
 from windrow.testing import assert_same
 
+HOME = Path(pyspark.__file__).parent
+READY = "Spark Connect server started at: "
 SETTINGS = {
     "spark.master": "local-cluster[2,1,1024]",
     "spark.executor.memory": "1g",
     "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.connect.grpc.binding.address": "127.0.0.1",
+    "spark.connect.grpc.binding.port": "0",
+    "spark.log.level": "INFO",  # so that the server says when it is ready, and where
 }
-
-
-def run_job(folder: Path, settings: dict[str, str], python: Path, *parts: str) -> dict[str, pa.Table]:
-    """The results of these parts of the small job, with executors that run this Python."""
-    script = Path(__file__).parent / "small_job.py"
-    environment = {
-        **os.environ,
-        "SPARK_HOME": str(Path(pyspark.__file__).parent),
-        "PYSPARK_PYTHON": str(python),
-    }
-    command = [sys.executable, str(script), str(folder), json.dumps({**settings, **SETTINGS}), *parts]
-    done = subprocess.run(
-        command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    return {path.stem: pq.read_table(path) for path in folder.glob("*.parquet")}
-
-
-def assert_answered(results: dict[str, pa.Table], part: str) -> None:
-    got, expected = results[part], answer(part)
-    assert "error" not in got.column_names, got["error"][0].as_py()
-    assert_same(expected, like(expected, got))
 
 
 def without_windrow(folder: Path) -> Path:
@@ -54,9 +45,8 @@ def without_windrow(folder: Path) -> Path:
     packages = sysconfig.get_path("purelib")
     path.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{packages}" exec {sys.executable} -S "$@"\n')
     path.chmod(0o755)
-    found = subprocess.run(
-        [path, "-c", "import numba, pyarrow, windrow"], capture_output=True, text=True, check=False
-    )
+    command = [path, "-c", "import numba, pyarrow, windrow"]
+    found = subprocess.run(command, env={}, capture_output=True, text=True, check=False)
     assert "No module named 'windrow'" in found.stderr
     return path
 
@@ -68,18 +58,69 @@ def zipped(target: Path) -> None:
             archive.write(path, path.relative_to(root.parent))
 
 
-def test_executors_that_have_windrow_answer_a_batch_and_a_stream(
-    tmp_path: Path, small_spark: dict[str, str]
-) -> None:
-    results = run_job(tmp_path, small_spark, Path(sys.executable), "general", "stream")
-    assert_answered(results, "general")
-    assert_answered(results, "stream")
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """For results, windrow as a zip, and `site`, where everybody looks for packages and finds none yet."""
+    made = tmp_path_factory.mktemp("cluster")
+    (made / "site").mkdir()
+    zipped(made / "windrow.zip")
+    return made
 
 
-def test_executors_without_windrow_say_so_and_can_be_sent_it_as_a_zip(
-    tmp_path: Path, small_spark: dict[str, str]
-) -> None:
-    zipped(tmp_path / "windrow.zip")
-    results = run_job(tmp_path, small_spark, without_windrow(tmp_path), "missing", "ship", "shipped")
+@pytest.fixture(scope="module")
+def server(folder: Path, small_spark: dict[str, str]) -> Iterator[str]:
+    """The address of a server, on a port that it has found free."""
+    site = str(folder / "site")
+    paths = {"spark.executorEnv.PYTHONPATH": site}
+    command = [str(HOME / "bin" / "spark-submit")]
+    command += ["--class", "org.apache.spark.sql.connect.service.SparkConnectServer"]
+    for name, value in {**small_spark, **SETTINGS, **paths}.items():
+        command += ["--conf", f"{name}={value}"]
+    python = str(without_windrow(folder))
+    environment = {"SPARK_HOME": str(HOME), "PYSPARK_PYTHON": python, "PYTHONPATH": site}
+    with subprocess.Popen(
+        command,
+        cwd=folder,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        assert process.stdout is not None
+        try:
+            said = next((line for line in process.stdout if READY in line), None)
+            assert said is not None, "the server ended before it was ready"
+            drain = threading.Thread(target=process.stdout.read, daemon=True)
+            drain.start()
+            yield f"sc://{said.split(READY)[1].strip()}"
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
+        drain.join()
+
+
+@pytest.fixture(scope="module")
+def results(server: str, folder: Path) -> dict[str, pa.Table]:
+    """What a client of the server got from each part of the small job."""
+    script = Path(__file__).parent / "small_job.py"
+    command = [sys.executable, str(script), str(folder), server]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
+    assert done.returncode == 0, done.stderr
+    return {path.stem: pq.read_table(path) for path in folder.glob("*.parquet")}
+
+
+def test_executors_without_windrow_say_so(results: dict[str, pa.Table]) -> None:
     assert "No module named 'windrow'" in results["missing"]["error"][0].as_py()
-    assert_answered(results, "shipped")
+
+
+@pytest.mark.parametrize("part", QUERIES)
+def test_executors_that_have_windrow_give_the_embedded_answer(
+    results: dict[str, pa.Table], part: str
+) -> None:
+    expected, got = answer(part), results[part]
+    assert "error" not in got.column_names, got["error"][0].as_py()
+    assert_same(expected, like(expected, got))
+
+
+def test_a_query_is_explained_through_connect(results: dict[str, pa.Table]) -> None:
+    assert results["explained"]["text"][0].as_py().startswith("on Spark, batch: pushed down\n")

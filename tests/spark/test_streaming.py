@@ -6,7 +6,6 @@ slow to start.
 
 from __future__ import annotations
 
-import os
 from functools import reduce
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +17,19 @@ import pyarrow.compute as pc
 import pytest
 from pyspark.sql import functions as sf
 from specimens import SEQUENCES
-from streams import WATERMARK, Step, apart, drained, expected, like, plain_rows, run_stream, stream_of
+from streams import (
+    NIGHTLY,
+    WATERMARK,
+    Step,
+    apart,
+    by_time,
+    drained,
+    expected,
+    like,
+    plain_rows,
+    run_stream,
+    stream_of,
+)
 
 import windrow as wr
 from windrow.testing import assert_same
@@ -32,6 +43,7 @@ AGGREGATES = {
     "mean": wr.mean("f"),
     "high": wr.max("f"),
 }
+AGGREGATES_OF_X = {"n": wr.count(), "total": wr.sum("x")}
 ORDERED = AGGREGATES | {"letters": wr.concat("s"), "middle": wr.median("x")}
 # Windows, the type of the time column, and what is asked of them.
 GROUPS: dict[str, tuple[dict[str, wr.Window], pa.DataType, dict[str, wr.Aggregate]]] = {
@@ -79,7 +91,7 @@ PAIRS = ([("append", 0), ("update", 30)], [("append", 30), ("update", 0)])
 
 def variants(group: str) -> list[tuple[str, int]]:
     """Modes and latenesses that run side by side."""
-    if os.environ.get("WINDROW_NIGHTLY") == "1":
+    if NIGHTLY:
         return [*PAIRS[0], *PAIRS[1]]
     return PAIRS[list(GROUPS).index(group) % 2]
 
@@ -88,8 +100,8 @@ def drawn(seed: int, time: pa.DataType, *, size: int = 150, batches: int = 3, de
     """Events of some keys, most of them nearly in order, some far behind; a last step only moves the watermark."""
     luck = np.random.default_rng(seed)
     ticks = np.sort(luck.integers(20, 300, size)) + luck.integers(-delay, delay, size)
-    behind = luck.random(size) < 0.2
-    ticks = np.maximum(np.where(behind, ticks - luck.integers(30, 200, size), ticks), 1)
+    behind = luck.random(size) < 0.35
+    ticks = np.maximum(np.where(behind, ticks - luck.integers(60, 300, size), ticks), 1)
     scaled = ticks * 1000 if pa.types.is_temporal(time) else ticks
 
     def some(values: list[Any], type_: pa.DataType) -> pa.Array:
@@ -108,7 +120,7 @@ def drawn(seed: int, time: pa.DataType, *, size: int = 150, batches: int = 3, de
             "level": some([-3.0, 0.5, 1.0, 3.0, None], pa.float64()),
         }
     )
-    cuts = [0, *sorted(luck.choice(np.arange(1, size), batches - 1, replace=False).tolist()), size]
+    cuts = [0, *(i * size // batches + int(luck.integers(-9, 9)) for i in range(1, batches)), size]
     steps = []
     for low, high in pairwise(cuts):
         steps.append(Step(table.slice(low, high - low), int(ticks[:high].max()) - delay))
@@ -149,7 +161,7 @@ def counted(progress: list[Any], metrics: str) -> tuple[int, ...]:
 
 
 def test_late_and_bad_rows_come_out_as_they_were(spark: Any, tmp_path: Path) -> None:
-    steps = drawn(9, pa.int64(), batches=2)
+    steps = drawn(9, pa.int64())
     bad = steps[1].events.slice(0, 2)
     bad = bad.set_column(0, "time", pa.nulls(2, pa.int64()))
     steps[1] = Step(pa.concat_tables([steps[1].events, bad]), steps[1].watermark)
@@ -164,22 +176,47 @@ def test_late_and_bad_rows_come_out_as_they_were(spark: Any, tmp_path: Path) -> 
     assert plain_rows(late.select(names)) == plain_rows(wanted.late)
     assert plain_rows(bad.select(names)) == plain_rows(wanted.bad.select(names))
     assert all("an event needs a time" in reason for reason in bad["bad_reason"].to_pylist())
-    assert late.num_rows > 5
+    assert late.num_rows > 3
     events = sum(len(step.events) for step in steps)
     assert counted(progress, "windrow") == (events - late.num_rows - 2, late.num_rows, 2)
 
 
-def test_the_watermark_can_be_on_the_time_column(spark: Any, tmp_path: Path) -> None:
-    delay = 15
-    steps = [step for step in drawn(5, MOMENT, delay=delay, batches=2) if len(step.events)]
-    query = wr.query(time="time", windows={"w": wr.tumbling("10 milliseconds")}, aggregates=AGGREGATES)
-    stream_of(spark, tmp_path, steps)
-    folder = str(tmp_path / "source")
-    reader = spark.readStream.schema(spark.read.parquet(folder).schema).option("maxFilesPerTrigger", 1)
-    df = reader.parquet(folder).filter("is_real").withWatermark("time", f"{delay} milliseconds")
-    got, _ = drained(query.on_spark(df), tmp_path)
+def test_a_late_row_is_late_also_if_it_is_the_first_of_its_bucket(spark: Any, tmp_path: Path) -> None:
+    """Of two partitions, one is empty in the first micro-batch; each key has a bucket of its own."""
+    times = {"a": 100, "b": 150, "c": 20, "d": 160}
+    steps = [
+        Step(pa.table({"time": [time], "k": [key]}), watermark)
+        for (key, time), watermark in zip(times.items(), (95, 145, 155, FAR), strict=True)
+    ]
+    query = wr.query(time="time", key="k", windows={"w": wr.tumbling(20)}, aggregates={"n": wr.count()})
+    df = stream_of(spark, tmp_path, steps).repartition(2)
+    got, progress = drained(query.on_spark(df, watermark=WATERMARK, buckets=16), tmp_path)
     wanted = expected(query, steps)
     assert_same(wanted.answers, like(wanted.table, got))
+    assert wanted.late["k"].to_pylist() == ["c"]
+    assert counted(progress, "windrow") == (3, 1, 0)
+
+
+def test_slices_in_sparks_own_state_agree_with_the_referee(spark: Any, tmp_path: Path) -> None:
+    steps = drawn(6, MOMENT)
+    windows = {"w": wr.tumbling("9 milliseconds", offset="2 milliseconds")}
+    aggregates = {"mean": wr.mean("x"), "high": wr.max("f"), "low": wr.min("x"), "letters": wr.count("s")}
+    keyed = wr.query(time="time", key=["k", "mark"], windows=windows, aggregates=aggregates)
+    queries = {
+        "keyed": keyed,
+        "not keyed": wr.query(time="time", windows=windows, aggregates=AGGREGATES_OF_X),
+    }
+    df = by_time(stream_of(spark, tmp_path, steps), "time")
+    results = [
+        query.on_spark(df, path="pushdown").select(sf.lit(name).alias("variant"), "*")
+        for name, query in queries.items()
+    ]
+    got, _ = drained(results[0].unionByName(results[1], allowMissingColumns=True), tmp_path)
+    for name, query in queries.items():
+        wanted = expected(query, steps)
+        mine = got.filter(pc.equal(got["variant"], name)).select(wanted.table.column_names)
+        assert_same(wanted.answers, like(wanted.table, mine), note=name)
+        assert wanted.late.num_rows > 3
 
 
 def test_a_stream_without_events_gives_nothing(spark: Any, tmp_path: Path) -> None:

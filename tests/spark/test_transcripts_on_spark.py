@@ -4,19 +4,19 @@ A stream's watermark is Spark's, in milliseconds; on a time column of plain numb
 holds from the next micro-batch on, so the rows that come out are not those that the transcript writes down under each
 step: the referee is driven in the same way, and everything that comes out of both is compared.
 
-A stream takes seconds: a fifth of those that have a watermark is run, all of them if WINDROW_NIGHTLY is 1.
+A stream takes seconds: one transcript is run for each kind of window that `test_streaming` does not have, all of
+them if WINDROW_NIGHTLY is 1.
 """
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 from functions import FUNCTIONS
-from streams import Step, apart, expected, like, plain_rows, run_stream
+from streams import NIGHTLY, Step, apart, expected, like, plain_rows, run_stream
 
 from windrow.testing import ReferenceOperator, Transcript, assert_same
 
@@ -41,8 +41,16 @@ PATHS = sorted((Path(__file__).parent.parent / "transcripts").glob("*.yaml"))
 READ = {path.stem: Transcript(path, functions=FUNCTIONS) for path in PATHS}
 BATCHES = [name for name, read in READ.items() if follows(read) and name not in NOT_ON_SPARK]
 STREAMS = [name for name in BATCHES if name not in NOT_AS_A_STREAM]
-if os.environ.get("WINDROW_NIGHTLY") != "1":
-    STREAMS = [name for name in STREAMS if "watermark" in {step.action for step in READ[name].steps}][::5]
+FEW = [
+    "band",
+    "calendar_month",
+    "distance_late_reading",
+    "late_for_one_window_only",
+    "latest_rows_revised_by_a_late_event",
+    "punctuated_split_by_a_late_mark",
+    "snapshot_windows",
+    "threshold_split_and_vanished",
+]
 
 
 def in_sparks_types(table: pa.Table) -> pa.Table:
@@ -100,7 +108,7 @@ def test_a_batch_gives_what_the_transcripts_events_give_at_once(spark: Any, name
     assert_same(referee.answers, like(wanted, got))
 
 
-@pytest.mark.parametrize("name", STREAMS)
+@pytest.mark.parametrize("name", STREAMS if NIGHTLY else FEW)
 def test_a_stream_gives_what_the_referee_gives(spark: Any, tmp_path: Path, name: str) -> None:
     transcript, steps = READ[name], micro_batches(READ[name])
     options = {"mode": transcript.mode, "lateness": transcript.lateness, "on_bad": transcript.on_bad}
@@ -117,4 +125,5 @@ def test_a_stream_gives_what_the_referee_gives(spark: Any, tmp_path: Path, name:
 
 def test_what_is_left_out_is_there_to_be_left_out() -> None:
     assert set(NOT_ON_SPARK) | set(NOT_AS_A_STREAM) <= {name for name, read in READ.items() if follows(read)}
+    assert set(FEW) <= set(STREAMS)
     assert len(BATCHES) > 80

@@ -2,6 +2,7 @@
 
     events -> scatter -> shuffle by bucket -> one operator per bucket -> results        general
     events -> slices, made by the JVM -> shuffle by bucket -> one operator per bucket   push-down, batch
+    events -> slices that are windows, in Spark's own state -> results                  push-down, streams
 
 A *bucket* is a hash of the key: one Python call answers all keys of a bucket with the columnar engine,
 never one key at a time. Nothing in the rest of windrow needs this folder or PySpark.

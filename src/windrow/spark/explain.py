@@ -32,6 +32,12 @@ def explain(query: Query, df: DataFrame, *, lateness: DurationLike, **options: A
 
 def _way(plan: Plan) -> list[str]:
     path = plan.path
+    if path.push_down and path.streaming:
+        return [
+            "on Spark, streaming: pushed down",
+            "  the JVM makes slices by groupBy(key, slice), in Spark's own state; Python sees finished ones only",
+            "  because it was asked for, each slice is a window, and Spark can make all partials exactly",
+        ]
     if path.push_down:
         return [
             "on Spark, batch: pushed down",

@@ -22,7 +22,7 @@ from windrow.spark.scatter import SCATTERED, scatter
 from windrow.spark.schema import (
     arrow_schema,
     conf,
-    quoted,
+    named,
     result_schema,
     spark_schema,
     watermarked,
@@ -67,9 +67,9 @@ class Plan:
 def on_spark(query: Query, df: DataFrame, options: Options) -> DataFrame:
     """See `Query.on_spark`."""
     plan = fit(query, df, options)
-    if plan.path.streaming:
-        return _stream(df, plan)
-    return _pushed_down(df, plan) if plan.path.push_down else _batch(df, plan)
+    if plan.path.push_down:
+        return _pushed_down(df, plan)
+    return _stream(df, plan) if plan.path.streaming else _batch(df, plan)
 
 
 def fit(query: Query, df: DataFrame, options: Options) -> Plan:
@@ -96,8 +96,17 @@ def fit(query: Query, df: DataFrame, options: Options) -> Plan:
     clash = {name for name in result.names if result.names.count(name) > 1}
     if clash:
         raise QueryError(f"with side_rows, no key and no aggregate can be called {', '.join(sorted(clash))}")
-    path = choose(query, settings, schema, df, path=options.path, side_rows=options.side_rows)
-    task = Task(query, settings, schema, result, path.combine, options.side_rows, options.buckets)
+    path = choose(
+        query,
+        settings,
+        schema,
+        df,
+        path=options.path,
+        side_rows=options.side_rows,
+        watermark=options.watermark or query.time,
+    )
+    buckets = options.buckets if query.key else 1
+    task = Task(query, settings, schema, result, path.combine, options.side_rows, buckets)
     return Plan(task, path, options)
 
 
@@ -123,22 +132,24 @@ def _check_stream(query: Query, df: DataFrame, options: Options) -> None:
 
 
 def _batch(df: DataFrame, plan: Plan) -> DataFrame:
-    task, buckets = plan.task, plan.options.buckets
-    scattered = _numbered(_in_buckets(df, plan)).mapInArrow(scatter(task), SCATTERED)
-    return _by_bucket(scattered, "bucket", buckets).mapInArrow(gather(task), spark_schema(task.result))
+    task = plan.task
+    scattered = _numbered(_in_buckets(df, task)).mapInArrow(scatter(task, everywhere=False), SCATTERED)
+    return _by_bucket(scattered, "bucket", task.buckets).mapInArrow(gather(task), spark_schema(task.result))
 
 
 def _pushed_down(df: DataFrame, plan: Plan) -> DataFrame:
-    task, buckets = plan.task, plan.options.buckets
+    task = plan.task
     slices = pushdown.slices(task.query, task.schema, df)
-    slices = slices.select("*", _bucket(task.query, buckets))
-    slices = _numbered(_by_bucket(slices, BUCKET, buckets))
-    return slices.mapInArrow(gather_slices(task), spark_schema(task.result))
+    if plan.path.streaming:  # each slice is a whole window: nothing has to be brought together
+        slices = slices.select("*", sf.lit(0).alias(BUCKET))
+    else:
+        slices = _by_bucket(slices.select("*", _bucket(task)), BUCKET, task.buckets)
+    return _numbered(slices).mapInArrow(gather_slices(task), spark_schema(task.result))
 
 
 def _stream(df: DataFrame, plan: Plan) -> DataFrame:
     task = plan.task
-    scattered = _numbered(_in_buckets(df, plan)).mapInArrow(scatter(task), SCATTERED)
+    scattered = _numbered(_in_buckets(df, task)).mapInArrow(scatter(task, everywhere=True), SCATTERED)
     grouped = scattered.groupBy("bucket")
     # A changelog only grows: in update mode, too, what is given out is appended.
     emitted = grouped.transformWithState(Processor(task), EMITTED, "Append", "EventTime")
@@ -147,10 +158,9 @@ def _stream(df: DataFrame, plan: Plan) -> DataFrame:
     return observed.select("payload").mapInArrow(unpacked, spark_schema(task.result))
 
 
-def _in_buckets(df: DataFrame, plan: Plan) -> DataFrame:
+def _in_buckets(df: DataFrame, task: Task) -> DataFrame:
     """The columns that travel, and the bucket of each row."""
-    columns = [sf.col(quoted(name)) for name in plan.task.schema.names]
-    return df.select(*columns, _bucket(plan.task.query, plan.options.buckets))
+    return df.select(*map(named, task.schema.names), _bucket(task))
 
 
 def _numbered(rows: DataFrame) -> DataFrame:
@@ -158,13 +168,13 @@ def _numbered(rows: DataFrame) -> DataFrame:
     return rows.toDF(*[f"column{i}" for i in range(len(rows.columns))])
 
 
-def _bucket(query: Query, buckets: int) -> Column:
-    keys = [sf.col(quoted(name)) for name in query.key]
-    number = sf.pmod(sf.hash(*keys), sf.lit(buckets)) if keys else sf.lit(0)
+def _bucket(task: Task) -> Column:
+    keys = [named(name) for name in task.query.key]
+    number = sf.pmod(sf.hash(*keys), sf.lit(task.buckets)) if keys else sf.lit(0)
     return number.cast("int").alias(BUCKET)
 
 
 def _by_bucket(rows: DataFrame, name: str, buckets: int) -> DataFrame:
     """All rows of a bucket in one partition. A number of partitions keeps Spark from joining them to one."""
     partitions = min(buckets, int(conf(rows, "spark.sql.shuffle.partitions")))
-    return rows.repartition(partitions, sf.col(quoted(name)))
+    return rows.repartition(partitions, named(name))

@@ -1,8 +1,8 @@
 """What a micro-batch does to the operator of one bucket.
 
-Spark's watermark holds for a whole micro-batch and is applied before its rows: so which rows are late does
-not depend on which buckets had rows before. In update mode, and where windows depend on the order of
-events, rows of this micro-batch can change or end windows at or before the watermark: it is then applied again.
+First its rows come in, judged by the watermark of the micro-batch before, which the operator has; then windows
+end at the watermark of this one. Spark's own windows go the same way, and so does a loop around an embedded
+operator: `process(rows)`, `advance(watermark)`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from windrow.engine.operator import Operator
 from windrow.measure import Measure, Point
-from windrow.planner.layout import needs_order
 from windrow.spark.payload import pack, unpack
 from windrow.spark.task import Task
 
@@ -44,23 +43,15 @@ class MicroBatch:
 
 def apply(task: Task, operator: Operator, batch: MicroBatch) -> list[pa.Table]:
     """Take in a micro-batch; the windows that it gives out."""
-    given = [_advance(operator, batch.watermark)]
     for payload in batch.payloads:
         rows = unpack(payload)
         if task.is_sliced(rows):
             operator.take_slices(rows)
         else:
             operator.process(rows)
-    windows = task.query.windows.values()
-    if batch.payloads and (task.settings.mode == "update" or any(map(needs_order, windows))):
-        given.append(_advance(operator, batch.watermark))
-    return [table for table in given if table is not None and table.num_rows]
-
-
-def _advance(operator: Operator, watermark: int) -> pa.Table | None:
-    if watermark == NONE:
-        return None
-    return operator.advance_to(ticks(operator.measure, watermark))
+    if batch.watermark == NONE:
+        return []
+    return [operator.advance_to(ticks(operator.measure, batch.watermark))]
 
 
 def ticks(measure: Measure, watermark: int) -> int | float:

@@ -1,6 +1,6 @@
 """Which way a query takes on Spark, and why.
 
-pushdown   the JVM makes slices by `groupBy(key, slice)`; Python sees slices only    batch
+pushdown   the JVM makes slices by `groupBy(key, slice)`; Python sees slices only    batch; streams if asked for
 general    events go to buckets, combined where that pays; one operator per bucket   batch and streams
 """
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 PATHS = ("auto", "pushdown", "general")
+# Why a stream that could be pushed down is not.
+UNASKED = 'with many keys Spark\'s state costs more than ours; with few, ask for path="pushdown"'
 
 
 @dataclass(frozen=True)
@@ -45,16 +47,27 @@ class Path:
 
 
 def choose(
-    query: Query, settings: Settings, schema: pa.Schema, df: DataFrame, *, path: str, side_rows: bool
+    query: Query,
+    settings: Settings,
+    schema: pa.Schema,
+    df: DataFrame,
+    *,
+    path: str,
+    side_rows: bool,
+    watermark: str,
 ) -> Path:
-    """The way that is asked for, or the best one that can be gone."""
+    """The way that is asked for, or the best one that can be gone; `watermark` is on the column of that name."""
     if path not in PATHS:
         raise QueryError(f"path must be one of {', '.join(PATHS)}, not {path!r}")
     not_pushed = _not_pushed(query, settings, schema, df, side_rows=side_rows)
+    if not_pushed is None and df.isStreaming:
+        not_pushed = _not_pushed_in_a_stream(query, settings, watermark)
     if path == "pushdown" and not_pushed is not None:
         raise QueryError(f"this query cannot be pushed down: {not_pushed}")
     if path == "general":
         not_pushed = "the general path was asked for"
+    if path == "auto" and df.isStreaming and not_pushed is None:
+        not_pushed = UNASKED
     not_combined = _not_combined(query, settings, schema, streaming=df.isStreaming, side_rows=side_rows)
     return Path(df.isStreaming, not_pushed, not_combined)
 
@@ -62,13 +75,21 @@ def choose(
 def _not_pushed(
     query: Query, settings: Settings, schema: pa.Schema, df: DataFrame, *, side_rows: bool
 ) -> str | None:
-    if df.isStreaming:
-        return "in a stream Spark would decide by itself which rows are late, one slice at a time"
     if settings.mode != "append":
         return "a changelog needs the events in order of arrival"
     if side_rows or settings.on_bad != "raise":
         return "bad rows are wanted as rows, and slices have none"
     return pushdown.obstacle(query, schema, df.schema)
+
+
+def _not_pushed_in_a_stream(query: Query, settings: Settings, watermark: str) -> str | None:
+    if watermark != query.time:
+        return f"the watermark is on column {watermark!r}, and Spark needs it on the time"
+    if settings.lateness.magnitude:
+        return "Spark's state keeps no window that has ended, so there can be no lateness"
+    if settings.max_ahead is not None:
+        return "max_ahead is judged event by event"
+    return pushdown.obstacle_in_a_stream(query)
 
 
 def _not_combined(

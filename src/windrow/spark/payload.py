@@ -15,10 +15,10 @@ import pyarrow as pa
 
 def pack(batch: pa.RecordBatch) -> bytes:
     """A batch with its schema, as an Arrow IPC stream."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, batch.schema) as writer:
-        writer.write_batch(batch)
-    return sink.getvalue().to_pybytes()
+    # Loads the engine, which who only unpacks does not need.
+    from windrow.engine.snapshot.parts import stream_of
+
+    return stream_of(pa.Table.from_batches([batch]))
 
 
 def unpack(payload: bytes) -> pa.RecordBatch:

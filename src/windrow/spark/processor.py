@@ -43,18 +43,22 @@ class Processor(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         arrived = sorted(rows, key=lambda row: (row.part, row.number))
-        return self._step(key, timerValues, [bytes(row.payload) for row in arrived])
+        payloads = [bytes(row.payload) for row in arrived if row.payload is not None]
+        return self._step(key, timerValues, payloads, by_timer=False)
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
-        return self._step(key, timerValues, [])
+        return self._step(key, timerValues, [], by_timer=True)
 
     def close(self) -> None:
         """Nothing is held open."""
 
-    def _step(self, key: Any, timer_values: Any, payloads: Sequence[bytes]) -> Iterator[Row]:
+    def _step(
+        self, key: Any, timer_values: Any, payloads: Sequence[bytes], *, by_timer: bool
+    ) -> Iterator[Row]:
         if self._stage is None:
             from windrow.spark.stateful import Stateful
 
             self._stage = Stateful(self._task, self._handle, self._head, self._base, self._log)
-        given = self._stage.step(key[0], timer_values.getCurrentWatermarkInMs(), payloads)
+        watermark = timer_values.getCurrentWatermarkInMs()
+        given = self._stage.step(key[0], watermark, payloads, by_timer=by_timer)
         return iter([Row(events=e, late=late, bad=bad, payload=p) for e, late, bad, p in given])

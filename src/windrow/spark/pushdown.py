@@ -1,4 +1,4 @@
-"""Slices that Spark makes itself, in code that it generates, for the DataFrame of a batch job.
+"""Slices that Spark makes itself, in code that it generates.
 
     events          a row each                    read, cut and folded in the JVM, before the shuffle
       | groupBy(key, slice).agg(...)
@@ -14,11 +14,15 @@ A slice begins at the latest edge at or before the event, as in the engine:
     edges of one window       |         |         |         |
     edges of another          |              |              |
     slices                    |---------|----|----|---------|
+
+In a stream Spark keeps the slices in its own state and gives each out when the watermark has passed its end.
+It drops late rows slice by slice, so a slice must be a window: one tumbling window is all that can be asked.
 """
 
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -35,8 +39,9 @@ from windrow.engine.intake import NO_EDGES, NO_TIME
 from windrow.planner.layout import is_aligned
 from windrow.planner.window_set import WindowSet
 from windrow.query import Query
-from windrow.spark.schema import quoted
+from windrow.spark.schema import named
 from windrow.windows.session import Session
+from windrow.windows.tumbling import Tumbling
 
 # Integers are summed in limbs of so many bits, each in a column of its own: no sum can overflow before
 # there are 2**41 events in a slice.
@@ -101,6 +106,16 @@ def _obstacle_of_aggregates(query: Query, engine: Engine, types: dict[str, st.Da
     return None
 
 
+def obstacle_in_a_stream(query: Query) -> str | None:
+    """As `obstacle`, for what a stream asks besides."""
+    for name, window in query.windows.items():
+        if not isinstance(window, Tumbling):
+            return f"window {name!r} ({window}) is not tumbling, and in a stream a slice must be a window"
+    if len(query.windows) > 1:
+        return "it has several windows, and in a stream a slice must be a window"
+    return None
+
+
 def slices(query: Query, schema: pa.Schema, df: DataFrame) -> DataFrame:
     """The slices of all events of `df`, in the columns of `exchange.slice_schema`.
 
@@ -115,22 +130,30 @@ def slices(query: Query, schema: pa.Schema, df: DataFrame) -> DataFrame:
     values = {name: f"#value{i}" for i, (_, columns) in enumerate(partials, 1) for name in columns}
     events = df.select(
         _checked(engine, query.time, types[query.time]).alias("#time"),
-        *(_named(name).alias(alias) for name, alias in (*keys.items(), *values.items())),
+        *(named(name).alias(alias) for name, alias in (*keys.items(), *values.items())),
     )
     time = sf.col("#time")
-    folded = [sf.min(time).alias("#first"), sf.max(time).alias("#last"), sf.count(sf.lit(1)).alias("#n")]
     made = [sf.col(alias).alias(name) for name, alias in keys.items()]
-    made += [sf.col(name) for name in ("#first", "#last", "#n")]
+    folded = [sf.count(sf.lit(1)).alias("#n")]
+    if df.isStreaming:
+        events, begin = _with_end(engine, events, df.schema[query.time].metadata)
+        cuts = [sf.col("#end")]
+        made += [begin.alias("#first"), begin.alias("#last")]
+    else:
+        cuts = _cuts(query, engine, time)
+        folded += [sf.min(time).alias("#first"), sf.max(time).alias("#last")]
+        made += [sf.col("#first"), sf.col("#last")]
+    made.append(sf.col("#n"))
     for i, (partial, columns) in enumerate(partials, 1):
         value, type_ = sf.col(values[columns[0]]), types[columns[0]]
         parts = _parts(partial, value, type_)
         names = [f"#part{i}.{j}" for j in range(len(parts))]
         folded.append(sf.count(value).alias(f"#{i}.n"))
         folded += [part.alias(name) for part, name in zip(parts, names, strict=True)]
-        fields = _fields(partial, [_named(name) for name in names])
-        made.append(_named(f"#{i}.n"))
+        fields = _fields(partial, [named(name) for name in names])
+        made.append(named(f"#{i}.n"))
         made += [field.alias(f"#{i}.f{j}") for j, field in enumerate(fields)]
-    return events.groupBy(*map(sf.col, keys.values()), *_cuts(query, engine, time)).agg(*folded).select(*made)
+    return events.groupBy(*map(sf.col, keys.values()), *cuts).agg(*folded).select(*made)
 
 
 def _engine(query: Query, schema: pa.Schema) -> Engine:
@@ -148,10 +171,6 @@ def _name(type_: st.DataType) -> str:
     return type_.simpleString()
 
 
-def _named(name: str) -> Column:
-    return sf.col(quoted(name))
-
-
 def _partials(engine: Engine) -> list[Partial]:
     """What a slice keeps besides the number of its events, with the columns it is made of."""
     binding = engine.binding
@@ -164,7 +183,7 @@ def _partials(engine: Engine) -> list[Partial]:
 
 def _checked(engine: Engine, name: str, type_: st.DataType) -> Column:
     """The time of an event in ticks; an error that names the column and the value if it has none."""
-    value = _named(name)
+    value = named(name)
     ticks = _code(value, type_)
     said = sf.concat(sf.lit(f"column {name!r}, value "), value.cast("string"), sf.lit(f": {NO_EDGES}"))
     return (
@@ -189,6 +208,17 @@ def _cuts(query: Query, engine: Engine, time: Column) -> list[Column]:
     if gaps:
         cuts.append(_latest(time, int(min(gaps)), 0).alias("#cell"))
     return cuts
+
+
+def _with_end(engine: Engine, events: DataFrame, metadata: dict[str, Any]) -> tuple[DataFrame, Column]:
+    """Events with the end of their window, by which Spark tells late ones, and where a window begins.
+
+    Spark knows a watermark's column by its metadata: what ends at or before the watermark is late, or done.
+    """
+    (period,), (phase,) = engine.windows.periods.tolist(), engine.windows.phases.tolist()
+    end = sf.timestamp_micros(_latest(sf.col("#time"), period, phase) + sf.lit(period))
+    begin = sf.unix_micros(sf.col("#end")) - sf.lit(period)
+    return events.select("*", end.alias("#end", metadata=metadata)), begin
 
 
 def _latest(time: Column, period: int, phase: int) -> Column:

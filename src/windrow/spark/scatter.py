@@ -3,11 +3,14 @@
 A partition's events are collected into batches worth a compiled call, split by bucket, and packed. Where
 the algebra allows it, events are first folded into slices (a *combiner*); whether that is worth it depends on
 the data, so a partition whose slices are hardly fewer than its events stops making them.
+
+In a stream, a partition also sends a row without a payload to each bucket that it had nothing for: that is how
+all buckets come to be with the first data, and are called once, and with its watermark, in each micro-batch.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -29,14 +32,17 @@ TRIAL = 1 << 16
 WORTH = 0.5
 
 
-def scatter(task: Task) -> Stage:
-    """The stage as a function of a partition's batches."""
+def scatter(task: Task, *, everywhere: bool) -> Stage:
+    """The stage as a function of a partition's batches; with `everywhere`, each bucket gets a row."""
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         from pyspark import TaskContext
 
         context = TaskContext.get()
-        yield from _Scatter(task, 0 if context is None else context.partitionId()).run(batches)
+        partition = _Scatter(task, 0 if context is None else context.partitionId())
+        yield from partition.run(batches)
+        if everywhere:
+            yield partition.rest()
 
     return stage
 
@@ -48,7 +54,7 @@ class _Scatter:
         self._task = task
         self._part = part
         self._combine = task.combine
-        self._sent = 0
+        self._sent: list[int] = []
         self._before = 0
         self._judge = task.operator()
         self._combiner = replace(task.query, key=(*task.query.key, BUCKET))
@@ -65,6 +71,11 @@ class _Scatter:
         if rows:
             yield self._send(held)
 
+    def rest(self) -> pa.RecordBatch:
+        """A row for each bucket that has got none."""
+        left = sorted(set(range(self._task.buckets)).difference(self._sent))
+        return self._rows(left, [None] * len(left))
+
     def _send(self, held: list[pa.RecordBatch]) -> pa.RecordBatch:
         """One row per bucket."""
         (whole,) = pa.Table.from_batches(held).combine_chunks().to_batches()
@@ -80,9 +91,12 @@ class _Scatter:
         batch, buckets = batch.take(pa.array(order)), buckets[order]
         found = list(runs(buckets))
         payloads = [pack(batch.slice(low, high - low)) for low, high in found]
-        numbers = range(self._sent, self._sent + len(found))
-        self._sent += len(found)
-        columns = [[int(buckets[low]) for low, _ in found], [self._part] * len(found), numbers, payloads]
+        return self._rows([int(buckets[low]) for low, _ in found], payloads)
+
+    def _rows(self, buckets: Sequence[int], payloads: Sequence[bytes | None]) -> pa.RecordBatch:
+        numbers = range(len(self._sent), len(self._sent) + len(buckets))
+        self._sent += buckets
+        columns = [buckets, [self._part] * len(buckets), numbers, payloads]
         return pa.RecordBatch.from_arrays(
             [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)],
             schema=SCHEMA,

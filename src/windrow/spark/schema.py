@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
@@ -13,7 +14,7 @@ from windrow.errors import QueryError
 from windrow.spark.results import SIDE
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 # What `withWatermark` leaves in the schema.
 WATERMARK = "spark.watermarkDelayMs"
@@ -67,9 +68,9 @@ def watermarked(df: DataFrame) -> list[str]:
     return [field.name for field in df.schema if WATERMARK in (field.metadata or {})]
 
 
-def quoted(name: str) -> str:
-    """A column name as Spark's parser wants it, whatever is in it."""
-    return "`" + name.replace("`", "``") + "`"
+def named(name: str) -> Column:
+    """The column of this name, whatever is in it."""
+    return sf.col("`" + name.replace("`", "``") + "`")
 
 
 def conf(df: DataFrame, name: str) -> Any:

@@ -28,7 +28,7 @@ from windrow.errors import StateError
 from windrow.spark.micro_batch import MicroBatch, apply
 from windrow.spark.task import Task
 
-FORMAT = 1
+FORMAT = 2
 CHUNK = 32 << 20
 # A log of so many bytes is not worth a new base.
 LIGHT = 1 << 20

@@ -1,8 +1,9 @@
 """The stateful stage of a stream: one operator per bucket.
 
-Each micro-batch brings a bucket its packed rows; a bucket without rows is woken by a timer as soon as the
-watermark has moved, so that windows end while no data comes. Spark fires the timers of instants in
-(old watermark, new watermark]: a timer one millisecond after the watermark fires with its next move.
+Each micro-batch with data brings every bucket its packed rows, or word that there are none; where no data comes,
+a bucket is woken by a timer as soon as the watermark has moved, so that windows end all the same. Spark fires
+the timers of instants in (old watermark, new watermark]: a timer one millisecond after the watermark fires with
+its next move. So all buckets are there from the first data on, and each knows the watermark of the micro-batch before.
 """
 
 from __future__ import annotations
@@ -32,30 +33,26 @@ class Stateful:
         self._handle = handle
         self._variables = head, base, log
 
-    def step(self, number: int, watermark: int, payloads: Sequence[bytes]) -> list[Given]:
+    def step(self, number: int, watermark: int, payloads: Sequence[bytes], *, by_timer: bool) -> list[Given]:
         """Take a micro-batch into a bucket; what it gives out. The counts are in the first row."""
         batch = MicroBatch(watermark, payloads)
         bucket = Bucket(self._task, self._plan, number, *self._variables)
+        timer, old = watermark + 1, None if bucket.head is None else bucket.head.timer
+        if timer == old and not payloads:
+            return []  # nothing has changed
         operator = bucket.operator
         before = _counts(operator)
         given = list(results(self._task, apply(self._task, operator, batch), operator))
         counts = [now - then for now, then in zip(_counts(operator), before, strict=True)]
-        bucket.write(batch, self._wake(bucket, batch))
+        bucket.write(batch, timer)
+        if timer != old:
+            if old is not None and not by_timer:  # one that has fired is deleted by Spark
+                self._handle.deleteTimer(old)
+            self._handle.registerTimer(timer)
         packed: list[bytes | None] = [pack(part) for part in given]
         if not packed and any(counts):
             packed = [None]
         return [(*(counts if i == 0 else (0, 0, 0)), part) for i, part in enumerate(packed)]
-
-    def _wake(self, bucket: Bucket, batch: MicroBatch) -> int:
-        """Ask to be called when the watermark moves on; when that is."""
-        timer = batch.watermark + 1
-        old = None if bucket.head is None else bucket.head.timer
-        if old == timer:
-            return timer
-        if old is not None and batch.payloads:  # else it has just fired, and Spark deletes it
-            self._handle.deleteTimer(old)
-        self._handle.registerTimer(timer)
-        return timer
 
 
 def _counts(operator: Operator) -> tuple[int, int, int]:
