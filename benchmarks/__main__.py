@@ -26,6 +26,7 @@ QUESTIONS = (
     "data_driven",
     "slices",
     "rivals",
+    "choice",
     "startup",
 )
 ROOT = Path(__file__).resolve().parents[1]

@@ -70,6 +70,7 @@ class Query:
         on_bad: str = "raise",
         max_slices: int = 100_000_000,
         max_ahead: DurationLike | None = None,
+        store: str = "auto",
     ) -> Operator:
         """A running operator: `process` batches, `advance` the watermark, take the results.
 
@@ -78,7 +79,7 @@ class Query:
         still takes events. `on_bad` "raise" refuses a batch with a bad row, "divert" sets the row
         aside. `max_slices` bounds the slices held at once, counted once per key, and the events that
         wait for their order to be known. `max_ahead` treats events further than this ahead of the
-        watermark as bad.
+        watermark as bad. `store` insists on one way to merge slices into windows (see `windrow.stores`).
 
         >>> import windrow as wr, pyarrow as pa
         >>> q = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"n": wr.count()})
@@ -90,7 +91,7 @@ class Query:
         from windrow.engine.operator import Operator
         from windrow.engine.settings import Settings
 
-        settings = Settings.of(mode, lateness, on_bad, max_slices, max_ahead)
+        settings = Settings.of(mode, lateness, on_bad, max_slices, max_ahead, store)
         return Operator(self, settings)
 
     def restore(self, state: bytes) -> Operator:

@@ -25,6 +25,7 @@ QUESTIONS = (
     "data_driven",
     "slices",
     "rivals",
+    "choice",
     "startup",
 )
 SLICED = [

@@ -30,7 +30,6 @@ print(cache_directory())
 print(sum(in_order.stats.cache_hits.values()))
 """
 )
-FOLDER = BEGIN + "print(cache_directory())"
 
 
 def lines(script, package, home):
@@ -94,11 +93,3 @@ def test_an_archive_runs_where_nothing_can_be_kept(archive, nowhere):
 
 def test_a_read_only_package_runs_where_nothing_can_be_kept(read_only, nowhere):
     assert run(read_only, nowhere) == ("None", 0)
-
-
-def test_the_source_has_one_fingerprint_wherever_it_lies(archive, read_only, tmp_path):
-    (read_only / "windrow" / "testing" / "oracle.py").write_text("# no loop comes from here\n")
-    folder = lines(FOLDER, archive, tmp_path)
-    assert lines(FOLDER, read_only, tmp_path) == folder
-    (read_only / "windrow" / "engine" / "lookup.py").write_text("# but they do from here\n")
-    assert lines(FOLDER, read_only, tmp_path) != folder

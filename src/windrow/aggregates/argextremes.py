@@ -61,7 +61,7 @@ def partial(which: str, kind: str, by: str) -> Scalars:
         Field("value", kind, 0, code=0),  # type: ignore[arg-type]
     )
     combine = smaller if which == "min" else larger
-    return Scalars(f"arg{which}", fields, lift, combine, timed=True)
+    return Scalars(f"arg{which}", fields, lift, combine, timed=True, selects=True)
 
 
 PARTIALS = {(w, x, y): partial(w, x, y) for w in ("min", "max") for x in "if" for y in "if"}

@@ -72,7 +72,8 @@ class Scalars:
     order, `invert(a, b)` takes `b` back out of `a` and is given only where that is exact.
     `fold(x, ..., low, high)` is an optional faster way to the partial of a whole run of events.
     `timed` functions get the event's time and arrival number after their columns, and so do not
-    depend on the order of arrival. `own` marks functions of the user's.
+    depend on the order of arrival. `own` marks functions of the user's. `selects` says that
+    `combine` always gives back one of its two partials as it is.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Scalars:
     own: bool = False
     bare: bool = False
     ordered: bool = False
+    selects: bool = False
 
 
 @dataclass(frozen=True)

@@ -30,12 +30,13 @@ def lift(x):  # type: ignore[no-untyped-def]
     return (abs(x),) if x == 0 else (x,)
 
 
+# Both comparisons are made, so that there is no branch; of two NaNs either will do.
 def smaller_of(a, b):  # type: ignore[no-untyped-def]
-    return (b[0],) if greater(a[0], b[0]) else (a[0],)
+    return (b[0],) if (a[0] > b[0]) | (a[0] != a[0]) else (a[0],)
 
 
 def larger_of(a, b):  # type: ignore[no-untyped-def]
-    return (b[0],) if greater(b[0], a[0]) else (a[0],)
+    return (b[0],) if (b[0] > a[0]) | (b[0] != b[0]) else (a[0],)
 
 
 def smallest_integer(x, low, high):  # type: ignore[no-untyped-def]
@@ -131,6 +132,7 @@ PLAIN = {
         lift,
         smaller_of if which == "min" else larger_of,
         fold=FOLDS[which, kind],
+        selects=True,
     )
     for which, kind in NEUTRAL
 }

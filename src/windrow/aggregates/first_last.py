@@ -46,7 +46,8 @@ def partial(which: str, kind: str) -> Scalars:
         Field("arrival", "i", neutral),
         Field("value", kind, 0, code=0),  # type: ignore[arg-type]
     )
-    return Scalars(which, fields, lift, earlier if which == "first" else later, timed=True)
+    combine = earlier if which == "first" else later
+    return Scalars(which, fields, lift, combine, timed=True, selects=True)
 
 
 PARTIALS = {(w, k): partial(w, k) for w in ("first", "last") for k in "if"}

@@ -13,6 +13,7 @@ import pyarrow as pa
 from windrow.aggregates.base import Aggregate, Bound, Scalars
 from windrow.aggregates.count import COUNT
 from windrow.engine.columns import Coder
+from windrow.engine.pairing import require_pairing, store_named
 from windrow.engine.partials import Log, Numbers, Store, store_for
 from windrow.errors import QueryError
 from windrow.measure import Measure
@@ -43,7 +44,8 @@ def is_own(partial: Any) -> bool:
 class Binding:
     """See the module."""
 
-    def __init__(self, query: Query, schema: pa.Schema) -> None:
+    def __init__(self, query: Query, schema: pa.Schema, store: str = "auto") -> None:
+        self._merged_by = store
         self.read_windows(query)
         require_columns(schema, (query.time, *query.key, *self.window_columns))
         self.schema = schema
@@ -74,7 +76,11 @@ class Binding:
         key = (bound.partial, aggregate.columns)
         fresh = key not in self.stores
         if fresh:
-            self.stores[key] = store_for(bound, self.measure.dtype)
+            store = store_for(bound, self.measure.dtype)
+            if isinstance(store, Numbers) and self._merged_by != "auto":
+                require_pairing(store_named(self._merged_by), aggregate, bound)
+                store.merging.store = self._merged_by
+            self.stores[key] = store
         for column, type_ in zip(aggregate.columns, types, strict=True):
             if bound.kinds:
                 self.coders.setdefault(column, Coder(column, type_))

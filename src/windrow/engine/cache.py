@@ -10,20 +10,15 @@ without a home. What cannot be kept there is compiled in memory, once per proces
 
 from __future__ import annotations
 
-import hashlib
 import os
+import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
-from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
 import numba
-
-# No compiled loop depends on what lies here.
-NOT_COMPILED = ("__pycache__", "spark", "testing")
 
 
 def jit(function: Callable[..., Any]) -> Any:
@@ -57,13 +52,11 @@ def is_writable(directory: Path) -> bool:
 def cache_directory() -> Path | None:
     """Where generated loops are kept; None if that cannot be written.
 
-    It is named by a fingerprint of this package's source and of Numba's version.
+    It is named by the versions of Numba and Python, and a loop in it by the code of all that it calls.
     """
-    digest = hashlib.sha256(numba.__version__.encode())
-    for source in _sources(resources.files("windrow")):
-        digest.update(source)
+    versions = f"numba-{numba.__version__}-python-{sys.version_info.major}.{sys.version_info.minor}"
     try:
-        directory = _base() / digest.hexdigest()[:16]
+        directory = _base() / versions
     except RuntimeError:  # there is no home
         return None
     return directory if is_writable(directory) else None
@@ -75,12 +68,3 @@ def _base() -> Path:
         return Path(chosen)
     caches = os.environ.get("XDG_CACHE_HOME")
     return (Path(caches) if caches else Path.home() / ".cache") / "windrow"
-
-
-def _sources(folder: Traversable) -> Iterator[bytes]:
-    """The text of every module that a loop may come from, in a fixed order; archives have modules, too."""
-    for part in sorted(folder.iterdir(), key=lambda part: part.name):
-        if part.is_dir() and part.name not in NOT_COMPILED:
-            yield from _sources(part)
-        elif part.name.endswith(".py"):
-            yield part.read_bytes()

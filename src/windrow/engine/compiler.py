@@ -25,10 +25,15 @@ from typing import Any
 import numba
 
 from windrow.engine.cache import cache_directory, compiled_once
+from windrow.engine.fingerprint import code_of, names_in
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 # A user's ZeroDivisionError must be raised, not turned into inf.
 USER_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "python"}
+# Code that makes no arrays need not count who holds one, which takes longer than a small combine.
+UNCOUNTED: dict[str, Any] = {"_nrt": False}
+# What only compiled code calls needs no way in from Python, which takes as long to compile as the function.
+INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
 class InterpretedWarning(UserWarning):
@@ -37,21 +42,25 @@ class InterpretedWarning(UserWarning):
 
 def compiled(function: Callable[..., Any], *, user: bool = False) -> Any:
     """The function as a Numba dispatcher; plain functions that it calls are compiled with it."""
-    return _compiled(function, user, {})
+    return _compiled(function, _options(user, allocates=True), {})
 
 
-def _compiled(function: Any, user: bool, seen: dict[Any, Any]) -> Any:
+def _options(user: bool, allocates: bool) -> dict[str, Any]:
+    return (USER_OPTIONS if user else OPTIONS) | ({} if allocates else UNCOUNTED)
+
+
+def _compiled(function: Any, options: dict[str, Any], seen: dict[Any, Any]) -> Any:
     if isinstance(function, numba.core.dispatcher.Dispatcher):
         return function
-    key = (function, user)
+    key = (function, *options.items())
     if key in _DISPATCHERS:
         return _DISPATCHERS[key]
     if function in seen:
         return seen[function]
     seen[function] = function
-    names = _names(function.__code__)
+    names = names_in(function.__code__)
     scope = {
-        name: _compiled(value, user, seen) if isinstance(value, types.FunctionType) else value
+        name: _compiled(value, options, seen) if isinstance(value, types.FunctionType) else value
         for name, value in function.__globals__.items()
         if name in names
     }
@@ -62,11 +71,11 @@ def _compiled(function: Any, user: bool, seen: dict[Any, Any]) -> Any:
     if function.__closure__ is not None:
         contents = [cell.cell_contents for cell in function.__closure__]
         cells = tuple(
-            types.CellType(_compiled(c, user, seen) if isinstance(c, types.FunctionType) else c)
+            types.CellType(_compiled(c, options, seen) if isinstance(c, types.FunctionType) else c)
             for c in contents
         )
     clone = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__, cells)
-    dispatcher = numba.njit(**(USER_OPTIONS if user else OPTIONS))(clone)
+    dispatcher = numba.njit(**options)(clone)
     _DISPATCHERS[key] = dispatcher
     return dispatcher
 
@@ -75,47 +84,87 @@ _DISPATCHERS: dict[Any, Any] = {}
 _KERNELS: dict[Any, Any] = {}
 
 
-def _names(code: types.CodeType) -> set[str]:
-    found = set(code.co_names)
-    for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            found |= _names(constant)
-    return found
+def bound(function: Any, given: dict[Any, Any]) -> Any:
+    """The function with other functions in the place of those that it names, however deep it calls them.
+
+    An algorithm over partials is written with names that stand for an aggregate's functions; here it gets them.
+    """
+    return _bound(function, given, {})
+
+
+def _bound(function: Any, given: dict[Any, Any], seen: dict[Any, Any]) -> Any:
+    if function in given:
+        return given[function]
+    if function in seen:
+        return seen[function]
+    names = names_in(function.__code__)
+    called = {n: f for n, f in function.__globals__.items() if n in names and _is_plain(f)}
+    put = {n: _bound(f, given, seen) for n, f in called.items()}
+    if all(put[n] is f for n, f in called.items()):
+        seen[function] = function
+        return function
+    scope = {**function.__globals__, **put}
+    clone = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__)
+    clone.__qualname__ = function.__qualname__
+    seen[function] = clone
+    return clone
+
+
+def _is_plain(thing: Any) -> bool:
+    return isinstance(thing, types.FunctionType) and thing.__closure__ is None
 
 
 def kernel(
-    source: str, name: str, functions: dict[str, Callable[..., Any] | None], *, user: bool = False
+    source: str,
+    name: str,
+    functions: dict[str, Callable[..., Any] | None],
+    *,
+    user: bool = False,
+    allocates: bool = True,
 ) -> Any:
     """Compile the function `name` in `source`, whose free names are `functions`.
 
     `user` marks functions that are not windrow's own: never cached on disk, and interpreted
-    where Numba cannot compile them.
+    where Numba cannot compile them. `allocates` says whether arrays are made on the way.
     """
-    key = (source, name, tuple(functions.items()))
+    key = (source, name, tuple(functions.items()), allocates)
     if key not in _KERNELS:
-        _KERNELS[key] = _build(source, name, functions, user)
+        _KERNELS[key] = _build(source, name, functions, user, allocates)
     return _KERNELS[key]
 
 
-def _build(source: str, name: str, functions: dict[str, Any], user: bool) -> Any:
-    scope: dict[str, Any] = {"__name__": __name__}
-    path = None if user else _write(source, functions)
-    exec("import numpy as np", scope)
-    scope |= {k: compiled(f, user=user) for k, f in functions.items() if f is not None}
-    exec(compile(source, str(path or "<windrow kernel>"), "exec"), scope)
+def _build(source: str, name: str, functions: dict[str, Any], user: bool, allocates: bool) -> Any:
     if user:
-        return _UserKernel(source, name, functions, numba.njit(**USER_OPTIONS)(scope[name]))
-    return numba.njit(**OPTIONS)(scope[name]) if path is None else compiled_once(scope[name], **OPTIONS)
+        # Whether a user's function makes arrays is found out when it is compiled.
+        ways = [_options(user, False), _options(user, True)][allocates:]
+        fast = [numba.njit(**o)(_scope(source, functions, o)[name]) for o in ways]
+        return _UserKernel(source, name, functions, fast)
+    options = _options(user, allocates)
+    path = _write(source, functions, options)
+    function = _scope(source, functions, options, str(path or "<windrow kernel>"))[name]
+    return numba.njit(**options)(function) if path is None else compiled_once(function, **options)
 
 
-def _write(source: str, functions: dict[str, Any]) -> Path | None:
-    """Store a kernel's source; its name holds the functions it calls, so that none is confused."""
+def _scope(
+    source: str, functions: dict[str, Any], options: dict[str, Any], path: str = "<windrow kernel>"
+) -> dict[str, Any]:
+    """The names that the source defines, and those that it reads."""
+    scope: dict[str, Any] = {"__name__": __name__}
+    exec("import numpy as np", scope)
+    scope |= {k: _compiled(f, options | INNER, {}) for k, f in functions.items() if f is not None}
+    exec(compile(source, path, "exec"), scope)
+    return scope
+
+
+def _write(source: str, functions: dict[str, Any], options: dict[str, Any]) -> Path | None:
+    """Store a kernel's source; its name holds the code of the functions it calls, so that none is confused."""
     directory = cache_directory()
     given = {role: f for role, f in functions.items() if f is not None}
     if directory is None or not all(_is_named(f) for f in given.values()):
         return None
-    called = ",".join(f"{role}={_full_name(f)}" for role, f in given.items())
-    path = directory / f"kernel_{hashlib.sha256((source + called).encode()).hexdigest()[:16]}.py"
+    called = ",".join(f"{role}={f.__module__}.{f.__qualname__}" for role, f in given.items())
+    told = "\n".join([source, called, repr(options), *map(code_of, given.values())])
+    path = directory / f"kernel_{hashlib.sha256(told.encode()).hexdigest()[:16]}.py"
     if not path.exists():
         with tempfile.NamedTemporaryFile("w", dir=directory, suffix=".tmp", delete=False) as handle:
             handle.write(f"# {called}\n{source}")
@@ -131,16 +180,11 @@ def _is_named(function: Any) -> bool:
     return all(isinstance(c, (int, float)) for c in cells)
 
 
-def _full_name(function: Any) -> str:
-    cells = [cell.cell_contents for cell in function.__closure__ or ()]
-    return f"{function.__module__}.{function.__qualname__}{cells or ''}"
-
-
 class _UserKernel:
     """A kernel around user functions: compiled at first call, or interpreted from then on."""
 
-    def __init__(self, source: str, name: str, functions: dict[str, Any], fast: Any) -> None:
-        self._fast: Any = fast
+    def __init__(self, source: str, name: str, functions: dict[str, Any], fast: list[Any]) -> None:
+        self._fast = fast
         self._functions = functions
         slow: dict[str, Any] = {k: f for k, f in functions.items() if f is not None}
         exec("import numpy as np", slow)
@@ -148,12 +192,13 @@ class _UserKernel:
         self._slow = slow[name]
 
     def __call__(self, *arguments: Any) -> Any:
-        if self._fast is not None:
+        while self._fast:
             try:
-                return self._fast(*arguments)
+                return self._fast[0](*arguments)
             except numba.core.errors.NumbaError as problem:
-                self._fast = None
-                warn_interpreted(self._functions, problem)
+                del self._fast[0]
+                if not self._fast:
+                    warn_interpreted(self._functions, problem)
         return self._slow(*arguments)
 
 
@@ -161,7 +206,11 @@ _WARNED: set[Any] = set()
 
 
 def warn_interpreted(functions: dict[str, Any], problem: Exception) -> None:
-    """Say once, for a set of user functions, that they run interpreted, and why."""
+    """Say once, for a set of user functions, that they run interpreted, and why.
+
+    Of functions that were put around those of the user's, the user's own are named.
+    """
+    functions = {r: f.__wrapped__ for r, f in functions.items() if hasattr(f, "__wrapped__")} or functions
     given = {f for f in functions.values() if f is not None}
     if given & _WARNED:
         return

@@ -16,7 +16,7 @@ from windrow.aggregates.base import Scalars, Sketch
 from windrow.engine.binding import is_own
 from windrow.engine.partials import Log, Multisets, Numbers
 from windrow.engine.partials.scalars import lower_values
-from windrow.engine.partials.user import lower_failed, named
+from windrow.engine.user_functions import lower_failed, named
 from windrow.engine.windows import Due
 from windrow.errors import DataError, UserFunctionError
 from windrow.measure import Tick

@@ -29,8 +29,8 @@ from windrow.engine.emission import result_schema
 from windrow.engine.keys import Keys
 from windrow.engine.loads import Parcel
 from windrow.engine.partials import Log, Numbers, Store
-from windrow.engine.partials.user import blame, named
 from windrow.engine.settings import Settings
+from windrow.engine.user_functions import blame, named
 from windrow.errors import LimitError, QueryError, UserFunctionError
 from windrow.measure import Measure, Tick
 from windrow.planner.window_set import FEW, WindowSet
@@ -50,7 +50,7 @@ class Engine:
     def __init__(self, query: Query, settings: Settings, schema: pa.Schema) -> None:
         self.query = query
         self.settings = settings
-        self.binding = Binding(query, schema)
+        self.binding = Binding(query, schema, settings.store)
         self.measure: Measure = self.binding.measure
         self.lateness = self.measure.ticks(settings.lateness, what="lateness")
         self.keys = Keys(self.binding.key_schema)

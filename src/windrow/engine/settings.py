@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from windrow.durations import Duration, DurationLike, parse_duration
+from windrow.engine.pairing import store_named
 from windrow.errors import QueryError
 
 MODES = ("append", "update")
@@ -20,6 +21,7 @@ class Settings:
     on_bad: str
     max_slices: int
     max_ahead: Duration | None
+    store: str = "auto"
 
     @classmethod
     def of(
@@ -29,6 +31,7 @@ class Settings:
         on_bad: str,
         max_slices: int,
         max_ahead: DurationLike | Duration | None,
+        store: str = "auto",
     ) -> Settings:
         if mode not in MODES:
             raise QueryError(f"mode must be one of {', '.join(MODES)}, not {mode!r}")
@@ -42,7 +45,9 @@ class Settings:
             raise QueryError(f"max_ahead must be longer than zero, not {max_ahead!r}")
         if not isinstance(max_slices, int) or max_slices < 1:
             raise QueryError(f"max_slices must be at least 1, not {max_slices!r}")
-        return cls(mode, late, on_bad, max_slices, ahead)
+        if store != "auto":
+            store_named(store)
+        return cls(mode, late, on_bad, max_slices, ahead, store)
 
 
 @dataclass(frozen=True)

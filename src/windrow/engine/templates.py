@@ -39,7 +39,7 @@ def _store(letter: str, count: int, index: str, indent: int, source: str = "a") 
 
 @cache
 def scalars(columns: int, fields: int, timed: bool, folded: bool, bare: bool, lifted: bool) -> str:
-    """fold_runs, fold_cells, the three merges, absorb_slots and absorb_rows for scalars."""
+    """fold_runs, fold_cells, the four merges, absorb_slots and absorb_rows for scalars."""
     inputs = _list("x", columns) + ("t, s, " if timed else "")
     event = _list("x", columns, "[i]") + ("t[i], s[i], " if timed else "")
     f, o, p, g = (_list(letter, fields) for letter in "fopg")
@@ -170,6 +170,56 @@ def merge_tree(first, last, low, high, slot, stride, keys, {f}n, {p}pn, {o}on):
             for k in range(keys):
                 d = w * keys + k
                 {combine("o", "[d]", "p", "[base + k]")}{_store("o", fields, "[d]", 16)}                on[d] += pn[base + k]
+
+
+def merge_stacks(first, last, low, high, slot, stride, keys, {f}n, {p}pn, {o}on):
+    # A queue of slices begin .. end. Those before `turn` have in p what they make up to there; the others
+    # are one total, in the last cells of p.
+    begin = turn = end = low
+    total = (high - low) * keys
+    for w in range(first.shape[0]):
+        if first[w] < begin or last[w] < end or first[w] >= end:
+            turn = end = first[w]
+        begin = first[w]
+        if turn == end < last[w]:
+            base = slot[end] * stride
+            for k in range(keys):
+                c = base + k
+                d = total + k
+{_copy("p", "[d]", "f", "[c]", fields, 16)}                pn[d] = n[c]
+            end += 1
+        for r in range(end, last[w]):
+            base = slot[r] * stride
+            for k in range(keys):
+                c = base + k
+                d = total + k
+                {combine("p", "[d]", "f", "[c]")}{_store("p", fields, "[d]", 16)}                pn[d] += n[c]
+        end = max(end, last[w])
+        if begin > turn:
+            base = slot[end - 1] * stride
+            d = (end - 1 - low) * keys
+            for k in range(keys):
+                c = base + k
+{_copy("p", "[d + k]", "f", "[c]", fields, 16)}                pn[d + k] = n[c]
+            for r in range(end - 2, begin - 1, -1):
+                base = slot[r] * stride
+                d = (r - low) * keys
+                for k in range(keys):
+                    c = base + k
+                    {combine("f", "[c]", "p", "[d + keys + k]")}{_store("p", fields, "[d + k]", 20)}                    pn[d + k] = n[c] + pn[d + keys + k]
+            turn = end
+        a = (begin - low) * keys
+        if begin == turn:
+            a = total
+        for k in range(keys):
+            c = a + k
+            d = w * keys + k
+{_copy("o", "[d]", "p", "[c]", fields, 12)}            on[d] = pn[c]
+        if begin < turn < end:
+            for k in range(keys):
+                c = total + k
+                d = w * keys + k
+                {combine("o", "[d]", "p", "[c]")}{_store("o", fields, "[d]", 16)}                on[d] += pn[c]
 
 
 def absorb_slots(into, taken, stride, keys, {f}n):

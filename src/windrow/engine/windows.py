@@ -52,6 +52,18 @@ class Due:
         """How many slices the windows cover, each counted once per window."""
         return int(self.last.sum() - self.first.sum())
 
+    @cached_property
+    def queued(self) -> int:
+        """How many slices enter a queue that holds the slices of one window after another.
+
+        It begins anew where a window is not the next one: where it begins or ends before the one before it, or
+        begins behind its end.
+        """
+        first, last = self.first, self.last
+        anew = (first[1:] < first[:-1]) | (last[1:] < last[:-1]) | (first[1:] >= last[:-1])
+        entered = last[1:] - np.where(anew, first[1:], last[:-1])
+        return int(last[0] - first[0] + entered.sum())
+
     def where(self, keep: np.ndarray | slice) -> Due:
         key = None if self.key is None else self.key[keep]
         o = self.order

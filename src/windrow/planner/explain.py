@@ -11,6 +11,7 @@ from windrow.errors import QueryError
 from windrow.measure import Measure
 from windrow.planner.decisions import Characteristics, keep_tuples, removal, splits
 from windrow.planner.layout import is_aligned, needs_order
+from windrow.planner.merging import estimates, possible, steady_load
 from windrow.planner.window_set import FEW, UNMERGED, WindowSet
 from windrow.query import Query
 from windrow.schema import require_columns
@@ -149,9 +150,35 @@ def _sizes(
         f"live per key: at most about {slices:,.0f} slices (where there are events), "
         f"{windows.windows_per_event:,.0f} windows, {slices * fixed:,.0f} bytes of fixed size",
         "state: aligned, one matrix of slices x keys per partial, because context-free windows cut every key alike",
-        "store: slices of a window are merged lazily up to 4; beyond that by prefix differences where the inverse",
-        "       is exact, else through a binary tree of slices shared by all windows that are due",
+        *_stores(query, schema, windows),
     ]
+
+
+def _stores(query: Query, schema: pa.Schema | None, windows: WindowSet) -> list[str]:
+    """By which store each partial is merged where many windows are due at once, and what others would cost."""
+    if not len(windows.every):
+        return []
+    load = steady_load(windows)
+    lines = [
+        "store: how slices are merged, in nanoseconds per window and key, where many windows are due at once"
+    ]
+    told = set()
+    for aggregate in query.aggregates.values():
+        bound = _bound(aggregate, schema)
+        if bound is None or not isinstance(bound.partial, (Scalars, Sketch)) or not bound.partial.fields:
+            continue
+        exact = all(f.dtype != "f" for f in bound.partial.fields)
+        best, *others = estimates(load, possible(bound.partial, exact=exact))
+        rest = ", ".join(f"{e.store} {e.nanoseconds / load.windows:,.0f}" for e in others)
+        line = f"  {bound.partial.name:<26} {best.store} {best.nanoseconds / load.windows:,.0f}, not {rest}"
+        if line not in told:
+            told.add(line)
+            lines.append(line)
+    if len(lines) == 1:
+        return [
+            "store: counts are differences of running totals; sorted values and events are read where they lie"
+        ]
+    return [*lines, "  a window that is due by itself shares nothing, and is merged lazily"]
 
 
 def _keyed_state(query: Query) -> list[str]:

@@ -9,7 +9,7 @@ import numpy as np
 from windrow.engine.engine import IDLE_BYTES, Engine
 from windrow.engine.keyed.slices import KeyedSlices
 from windrow.engine.partials import Multisets
-from windrow.engine.partials.user import named
+from windrow.engine.user_functions import named
 from windrow.errors import LimitError
 
 

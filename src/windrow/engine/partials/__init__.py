@@ -22,7 +22,7 @@ from windrow.aggregates.base import Bound, Multiset, Scalars, Sequence
 from windrow.engine.partials.logs import Log
 from windrow.engine.partials.multisets import Multisets
 from windrow.engine.partials.scalars import Numbers
-from windrow.engine.partials.user import field_types
+from windrow.engine.user_functions import field_types
 
 Store: TypeAlias = "Numbers | Multisets | Log"
 

@@ -19,7 +19,7 @@ from windrow.aggregates.base import Bound, Scalars
 from windrow.engine.cache import jit
 from windrow.engine.cutting import Runs
 from windrow.engine.partials.scalars import Numbers, lowered, require
-from windrow.engine.partials.user import blame, field_types, lower_failed
+from windrow.engine.user_functions import blame, field_types, lower_failed
 from windrow.engine.windows import Due, by_time
 from windrow.measure import Tick
 

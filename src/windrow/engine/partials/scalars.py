@@ -1,11 +1,4 @@
-"""Partials of a few numbers: one array per field, one cell per slice slot and key.
-
-Windows are merged from slices in one of three ways, whichever costs least for the windows due:
-
-    lazy      combine the slices of each window one by one         sum of slices per window
-    prefix    running totals, then one `invert` per window         slices + windows (exact inverses only)
-    tree      joins of 2, 4, 8, .. slices, shared by all windows    slices + windows x log(slices)
-"""
+"""Partials of a few numbers: one array per field, one cell per slice slot and key."""
 
 from __future__ import annotations
 
@@ -19,17 +12,17 @@ from windrow.aggregates.base import Bound, Field, Scalars, Sketch
 from windrow.engine import templates
 from windrow.engine.compiler import kernel
 from windrow.engine.cutting import Cells, Runs
+from windrow.engine.partials.merging import Merging
 from windrow.engine.windows import Due
 from windrow.errors import QueryError
 
 DTYPES: dict[str, Any] = {"i": np.int64, "f": np.float64, "u1": np.uint8}
-LAZY_IS_ENOUGH = 4
 
 
 def identity_of(field: Field, dtype: np.dtype[Any]) -> Any:
     """A field's neutral value in its dtype; the int64 limits stand for infinity on a float measure."""
     if field.dtype == "t" and dtype.kind == "f":
-        return np.inf if field.identity > 0 else -np.inf
+        return dtype.type(np.inf if field.identity > 0 else -np.inf)
     return dtype.type(field.identity)
 
 
@@ -41,22 +34,24 @@ class Numbers:
         self.columns = columns
         self.dtypes = dtypes or [np.dtype(tick if f.dtype == "t" else DTYPES[f.dtype]) for f in spec.fields]
         self.identities = [identity_of(f, d) for f, d in zip(spec.fields, self.dtypes, strict=True)]
-        self.fields = [self._empty(i, 0) for i in range(len(spec.fields))]
+        self.fields = [self.empty(i, 0) for i in range(len(spec.fields))]
         self.n = np.zeros(0, np.int64)
         self.capacity = self.stride = 0
-        self._scratch: dict[str, list[np.ndarray]] = {}
         self._loops: dict[str, Any] = {}
+        self.merging = Merging(self)
 
     @property
     def timed(self) -> bool:
         return isinstance(self.spec, Scalars) and self.spec.timed
 
-    def _empty(self, i: int, cells: int) -> np.ndarray:
+    def empty(self, i: int, cells: int) -> np.ndarray:
+        """Cells of field `i` that hold nothing."""
         width = self.spec.fields[i].width
         shape = (cells,) if width is None else (cells, width)
         return np.full(shape, self.identities[i], self.dtypes[i])
 
-    def _loop(self, name: str) -> Any:
+    def loop(self, name: str) -> Any:
+        """A loop of `templates` over these fields."""
         if name not in self._loops:
             self._loops[name] = self._compiled(name)
         return self._loops[name]
@@ -82,10 +77,10 @@ class Numbers:
     def repack(self, slots: np.ndarray, capacity: int, stride: int, keys: np.ndarray | slice) -> None:
         """Move to an arena of another size: slot `slots[i]` becomes slot i, with these keys only."""
         for i, old in enumerate(self.fields):
-            self.fields[i] = self._moved(old, self._empty(i, capacity * stride), slots, stride, keys)
+            self.fields[i] = self._moved(old, self.empty(i, capacity * stride), slots, stride, keys)
         self.n = self._moved(self.n, np.zeros(capacity * stride, np.int64), slots, stride, keys)
         self.capacity, self.stride = capacity, stride
-        self._scratch.clear()
+        self.merging.release()
 
     def _moved(
         self, old: np.ndarray, new: np.ndarray, slots: np.ndarray, stride: int, keys: np.ndarray | slice
@@ -122,72 +117,33 @@ class Numbers:
             return
         extra = time if self.timed else ()
         if isinstance(segments, Runs):
-            self._loop("fold_runs")(
+            self.loop("fold_runs")(
                 segments.low, segments.high, segments.cell, *inputs, *extra, *self.fields, self.n
             )
         else:
-            self._loop("fold_cells")(segments.cell, *inputs, *extra, *self.fields, self.n)
+            self.loop("fold_cells")(segments.cell, *inputs, *extra, *self.fields, self.n)
 
     def _count(self, segments: Runs | Cells) -> None:
         if isinstance(segments, Runs):
-            self._loop("fold_runs")(segments.low, segments.high, segments.cell, self.n)
+            self.loop("fold_runs")(segments.low, segments.high, segments.cell, self.n)
         else:
-            self._loop("fold_cells")(segments.cell, self.n)
+            self.loop("fold_cells")(segments.cell, self.n)
 
     def absorb(self, into: np.ndarray, taken: np.ndarray, keys: int) -> None:
         """Join slots `taken` onto slots `into`, in the order given."""
-        self._loop("absorb_slots")(into, taken, self.stride, keys, *self.fields, self.n)
+        self.loop("absorb_slots")(into, taken, self.stride, keys, *self.fields, self.n)
 
     def join(self, cells: np.ndarray, fields: list[np.ndarray], n: np.ndarray) -> None:
         """Join partials of elsewhere, and the counts of their values, onto these cells; -1 is no cell."""
-        self._loop("absorb_rows")(cells, *fields, n, *self.fields, self.n)
+        self.loop("absorb_rows")(cells, *fields, n, *self.fields, self.n)
 
     def merge(self, due: Due, slots: np.ndarray, keys: int) -> tuple[list[np.ndarray], np.ndarray]:
-        """The partials of windows x keys, window by window; good until the next call."""
-        cells = len(due) * keys
-        how = self.method(due)
-        if isinstance(self.spec, Sketch):
-            out, count = [self._empty(i, cells) for i in range(len(self.fields))], np.zeros(cells, np.int64)
-        else:
-            *out, count = self._borrow("out", cells)
-        ranges: tuple[Any, ...] = (due.first, due.last)
-        work: list[np.ndarray] = []
-        if how != "merge_lazy":
-            low, high = due.span
-            ranges = (*ranges, low, high)
-            size = (high - low + 1) * keys if how == "merge_prefix" else 2 * (high - low + 1) * keys
-            work = self._borrow("work", size)
-            for column, identity in zip(work, [*self.identities, 0], strict=True):
-                column[:keys] = identity
-        self._loop(how)(*ranges, slots, self.stride, keys, *self.fields, self.n, *work, *out, count)
-        return out, count
-
-    def _borrow(self, purpose: str, cells: int) -> list[np.ndarray]:
-        """Room for `cells` partials and their counts, kept from call to call."""
-        held = self._scratch.get(purpose)
-        if held is None or len(held[-1]) < cells:
-            held = [np.empty(cells, d) for d in (*self.dtypes, np.int64)]
-            self._scratch[purpose] = held
-        return [column[:cells] for column in held]
-
-    def method(self, due: Due) -> str:
-        """The cheapest way to answer these windows, by the number of combines."""
-        if isinstance(self.spec, Sketch):
-            return "merge_lazy"
-        lazy = due.covered
-        spread = due.span[1] - due.span[0]
-        if lazy <= LAZY_IS_ENOUGH * len(due) or lazy <= 2 * spread:
-            return "merge_lazy"
-        # A float must never be subtracted, not even by an inverse of the user's own.
-        if self.spec.invert is not None and all(d.kind == "i" for d in self.dtypes):
-            return "merge_prefix"
-        tree = spread + 2 * len(due) * max(1, (lazy // len(due)).bit_length() - 1)
-        return "merge_tree" if tree < lazy else "merge_lazy"
+        """The partials of windows x keys, window by window, and how many values; good until the next call."""
+        return self.merging.merge(due, slots, keys)
 
     @property
     def nbytes(self) -> int:
-        scratch = sum(column.nbytes for held in self._scratch.values() for column in held)
-        return int(self.n.nbytes + sum(f.nbytes for f in self.fields)) + scratch
+        return int(self.n.nbytes + sum(f.nbytes for f in self.fields)) + self.merging.nbytes
 
     @property
     def cell_bytes(self) -> int:

@@ -88,6 +88,7 @@ def _about(operator: Operator) -> dict[str, Any]:
         "on_bad": settings.on_bad,
         "max_slices": settings.max_slices,
         "max_ahead": None if settings.max_ahead is None else _duration(settings.max_ahead),
+        "store": settings.store,
         "counters": vars(operator.counters),
         "early_watermark": None if early is None else vars(early),
         "watermark": number(operator.watermark),
@@ -206,6 +207,7 @@ def _settings(about: dict[str, Any]) -> Settings:
         about["on_bad"],
         slices,
         None if ahead is None else _read_duration(ahead),
+        about["store"],
     )
 
 

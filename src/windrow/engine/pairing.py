@@ -1,0 +1,82 @@
+"""Which store goes with which aggregate, and what is said where it does not.
+
+Most stores take anything that can be combined. Two kinds need more: those that take a partial out of a total need
+an inverse that is exact, and those that keep only what can still be an answer need a combine that selects.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pyarrow as pa
+
+from windrow.aggregates.base import Aggregate, Bound, Scalars
+from windrow.engine.user_functions import field_types
+from windrow.errors import QueryError
+from windrow.planner.rolling import estimates
+from windrow.schema import require_columns
+from windrow.stores import STORES
+from windrow.stores.base import Store
+
+
+def store_named(name: str) -> Store:
+    """The store of this name; a QueryError that lists all names if there is none."""
+    if name not in STORES:
+        raise QueryError(f"there is no store {name!r}; there are {', '.join(STORES)}")
+    return STORES[name]
+
+
+def chosen(name: str, aggregate: Aggregate, schema: pa.Schema, *, slices: int, row_by_row: bool) -> Store:
+    """The store of this name; with "auto", the one that costs least for rolling windows of so many slices."""
+    if name != "auto":
+        return store_named(name)
+    require_columns(schema, aggregate.columns)
+    bound = aggregate.bind(tuple(schema.field(c).type for c in aggregate.columns))
+    exact = has_exact_inverse(bound)
+    ranked = estimates(slices, exact=exact, row_by_row=row_by_row, processors=os.cpu_count() or 1)
+    return STORES[ranked[0].store]
+
+
+def require_pairing(store: Store, aggregate: Aggregate, bound: Bound | None = None) -> None:
+    """A QueryError if the store cannot work with the aggregate, as far as is known without `bound`."""
+    if store.needs == "inverse":
+        _require_inverse(store, aggregate, bound)
+    elif store.needs == "selection":
+        _require_selection(store, aggregate, bound)
+
+
+def _require_inverse(store: Store, aggregate: Aggregate, bound: Bound | None) -> None:
+    if not aggregate.algebra.invertible:
+        other = (
+            "slick_deque or two_stacks_lite"
+            if aggregate.algebra.selective
+            else "two_stacks_lite or daba_lite"
+        )
+        raise QueryError(
+            f"{store.name} takes a partial back out of a total, and {aggregate} has no inverse: use {other}"
+        )
+    if bound is not None and not has_exact_inverse(bound):
+        raise QueryError(
+            f"{store.name} takes a partial back out of a total, and a float taken out leaves rounding errors "
+            f"behind in {aggregate}: use two_stacks_lite or daba_lite, or a column of integers or decimals"
+        )
+
+
+def has_exact_inverse(bound: Bound) -> bool:
+    """Whether partials can be taken out again without a trace: never where a float would be subtracted."""
+    partial = bound.partial
+    if not isinstance(partial, Scalars) or partial.invert is None:
+        return False
+    if partial.own:
+        return all(dtype.kind == "i" for dtype in field_types(partial, bound.kinds))
+    return all(field.dtype != "f" for field in partial.fields)
+
+
+def _require_selection(store: Store, aggregate: Aggregate, bound: Bound | None) -> None:
+    known = bound is None or (isinstance(bound.partial, Scalars) and bound.partial.selects)
+    if not aggregate.algebra.selective or not known:
+        other = "subtract_on_evict or " if aggregate.algebra.invertible else ""
+        raise QueryError(
+            f"{store.name} keeps only partials that can still be an answer, so combine must give back one of its two "
+            f"partials, and that of {aggregate} makes new ones: use {other}two_stacks_lite or daba_lite"
+        )

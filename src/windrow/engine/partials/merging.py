@@ -1,0 +1,134 @@
+"""Windows merged from slices, by the store that costs least for the windows due.
+
+    lazy                 combine the slices of each window one by one
+    subtract_on_evict    running totals of all slices, then one `invert` per window
+    flat_fat             joins of 2, 4, 8, .. slices, shared by all windows
+    two_stacks_lite      the slices of one window after another in a queue
+
+These four have loops that go through all keys of a slice at once. Any other store can be asked for; it takes
+the keys one after another, as two-stacks lite does where there are few of them, or where partials are sketches.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from windrow.aggregates.base import Sketch
+from windrow.aggregates.count import COUNT
+from windrow.engine import templates
+from windrow.engine.compiler import kernel
+from windrow.engine.partials.queues import merge_queue
+from windrow.engine.stored import compiled, operations_over
+from windrow.engine.windows import Due
+from windrow.planner.merging import Load, estimates, possible
+from windrow.stores import STORES
+from windrow.stores.base import Store
+
+if TYPE_CHECKING:
+    from windrow.engine.partials.scalars import Numbers
+
+LOOPS = {
+    "lazy": "merge_lazy",
+    "subtract_on_evict": "merge_prefix",
+    "flat_fat": "merge_tree",
+    "two_stacks_lite": "merge_stacks",
+}
+# From so many keys on, one step for all keys is faster than all steps for each key.
+MANY_KEYS = 8
+
+
+class Merging:
+    """How the partials of one kind are merged; `store` is "auto", or the store that the user asks for."""
+
+    def __init__(self, numbers: Numbers) -> None:
+        self.store = "auto"
+        self._numbers = numbers
+        self._scratch: dict[str, list[np.ndarray]] = {}
+
+    def merge(self, due: Due, slots: np.ndarray, keys: int) -> tuple[list[np.ndarray], np.ndarray]:
+        """See `Numbers.merge`."""
+        numbers = self._numbers
+        store = self.chosen(due, keys)
+        if numbers.fields and self._takes_keys_one_by_one(store, keys):
+            return self._by_queue(STORES[store], due, slots, keys)
+        loop = LOOPS.get(store, "merge_prefix")
+        *out, count = self._results(len(due) * keys)
+        low, high = due.span
+        ranges: tuple[Any, ...] = (due.first, due.last)
+        work: list[np.ndarray] = []
+        if loop != "merge_lazy":
+            ranges = (*ranges, low, high)
+            work = self._borrow("work", (2 if loop == "merge_tree" else 1) * (high - low + 1) * keys)
+            for column, identity in zip(work, [*numbers.identities, 0], strict=True):
+                column[:keys] = identity
+        numbers.loop(loop)(
+            *ranges, slots, numbers.stride, keys, *numbers.fields, numbers.n, *work, *out, count
+        )
+        return out, count
+
+    def _takes_keys_one_by_one(self, store: str, keys: int) -> bool:
+        if isinstance(self._numbers.spec, Sketch):
+            return store != "lazy"
+        return store not in LOOPS or (store == "two_stacks_lite" and keys < MANY_KEYS)
+
+    def chosen(self, due: Due, keys: int) -> str:
+        """The name of the store that answers these windows."""
+        if self.store != "auto":
+            return self.store
+        if due.covered <= 2 * len(due):
+            return "lazy"
+        load = Load(len(due), due.covered, due.span[1] - due.span[0], due.queued, keys)
+        exact = all(dtype.kind == "i" for dtype in self._numbers.dtypes)
+        return estimates(load, possible(self._numbers.spec, exact=exact))[0].store
+
+    def _by_queue(
+        self, store: Store, due: Due, slots: np.ndarray, keys: int
+    ) -> tuple[list[np.ndarray], np.ndarray]:
+        numbers = self._numbers
+        given = operations_over(numbers.spec, numbers.columns, numbers.dtypes, numbers.identities)
+        capacity = int((due.last - due.first).max())
+        *out, count = self._results(len(due) * keys)
+        compiled(merge_queue, store, given)(
+            due.first,
+            due.last,
+            slots,
+            numbers.stride,
+            keys,
+            tuple(numbers.fields),
+            store.create(capacity, given.identity),
+            given.cells(store.cells(capacity)),
+            np.zeros(store.notes(capacity), np.int64),
+            tuple(out),
+        )
+        low, high = due.span
+        totals = np.zeros((high - low + 1) * keys, np.int64)
+        counting = kernel(
+            templates.scalars(0, 0, False, False, False, False), "merge_prefix", {"combine": COUNT.combine}
+        )
+        counting(due.first, due.last, low, high, slots, numbers.stride, keys, numbers.n, totals, count)
+        return out, count
+
+    def _results(self, cells: int) -> list[np.ndarray]:
+        """Room for partials and their counts; sketches are added to what is there, which is nothing."""
+        numbers = self._numbers
+        if isinstance(numbers.spec, Sketch):
+            return [*(numbers.empty(i, cells) for i in range(len(numbers.fields))), np.zeros(cells, np.int64)]
+        return self._borrow("out", cells)
+
+    def _borrow(self, purpose: str, cells: int) -> list[np.ndarray]:
+        """Room for `cells` partials and their counts, kept from call to call."""
+        held = self._scratch.get(purpose)
+        if held is None or len(held[-1]) < cells:
+            held = [np.empty(cells, d) for d in (*self._numbers.dtypes, np.int64)]
+            self._scratch[purpose] = held
+        return [column[:cells] for column in held]
+
+    def release(self) -> None:
+        """Give back the room that is kept from call to call."""
+        self._scratch.clear()
+
+    @property
+    def nbytes(self) -> int:
+        return sum(column.nbytes for held in self._scratch.values() for column in held)

@@ -1,0 +1,56 @@
+"""Answers made inside the loop: a partial that is final is lowered where it lies, and never written.
+
+    apart      loop -> column of partials -> lower -> column of answers      two columns through memory
+    inside     loop, lower -> column of answers                              one
+
+Loops `give` what they found: the partial, unless they are compiled with the operations from here. These are for
+numbers of built-in aggregates, and for windows that all have the same number of values. A function of the user's own
+may fail, and whoever lowers apart can say for which window.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from windrow.aggregates.base import Bound, Scalars
+from windrow.engine.stored import DTYPES, Operations
+
+# A loop is compiled once more to give answers; that pays for long columns.
+LEAST_ANSWERS = 1 << 16
+
+
+def can_give_answers(bound: Bound, count: int) -> bool:
+    """Whether so many partials of this kind are to be lowered inside a loop."""
+    numbers = isinstance(bound.partial, Scalars) and not bound.partial.own and bound.lower is not None
+    return numbers and count >= LEAST_ANSWERS
+
+
+def giving_answers(given: Operations, bound: Bound) -> Operations:
+    """The operations of an aggregate, where a loop gives the numbers of an answer and whether it is defined."""
+    assert bound.lower is not None
+    return _giving(given, bound.lower, len(bound.outputs))
+
+
+# An aggregate is bound anew for each window, but what it is lowered with is the same function.
+@cache
+def _giving(given: Operations, lower: Callable[..., Any], outputs: int) -> Operations:
+    written = "".join(f"    out[{k}][i] = answer[{k}]\n" for k in range(outputs + 1))
+    fields = "".join(f"partial[{k}], " for k in range(len(given.dtypes)))
+    source = f"def give(out, i, partial, n):\n    answer = lower(({fields}), n)\n{written}"
+    scope: dict[str, Any] = {"__name__": __name__, "lower": lower}
+    exec(compile(source, "<windrow answers>", "exec"), scope)
+    told = f"{source}{lower.__module__}.{lower.__qualname__}"
+    scope["give"].__qualname__ = f"give_{hashlib.sha256(told.encode()).hexdigest()[:16]}"
+    others = [(name, function) for name, function in given.functions if name != "give"]
+    return replace(given, functions=(*others, ("give", scope["give"])))
+
+
+def room_for_answers(bound: Bound, count: int) -> tuple[np.ndarray, ...]:
+    """Room for so many answers: the arrays of their numbers, and of whether they are defined."""
+    return *(np.empty(count, DTYPES[d]) for d in bound.outputs), np.empty(count, np.bool_)

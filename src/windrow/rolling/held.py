@@ -1,0 +1,232 @@
+"""An aggregate's partials in a store: rows to what loops take in, and partials to answers.
+
+Rolling windows, by rows or by time, and the queue are loops over this. A call that fails leaves all as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.aggregates.base import Aggregate, Multiset, Scalars, Sequence
+from windrow.engine.columns import Coder, settled, shown
+from windrow.engine.pairing import require_pairing
+from windrow.engine.partials.scalars import lower_values
+from windrow.engine.stored import compiled, operations_of
+from windrow.engine.user_functions import blame, lower_failed, named
+from windrow.errors import DataError, QueryError
+from windrow.rolling import in_bulk
+from windrow.rolling.answering import giving_answers
+from windrow.rolling.parallel import beside
+from windrow.rolling.ranges import RANGE, Log
+from windrow.schema import require_columns
+from windrow.stores.base import Store
+
+# A check makes arrays of its own; so many answers, and they stay in the processor's cache.
+CHECKED_AT_ONCE = 1 << 14
+
+# Of an answer: the row that its window ends with, and the window in words.
+Where = Callable[[int], tuple[int, str]]
+
+
+@dataclass
+class Rows:
+    """Rows of a call: the codes of each column, and which rows have all values (None: all rows)."""
+
+    count: int
+    codes: list[np.ndarray]
+    present: np.ndarray | None
+
+
+class Held:
+    """The `state`, `cells` and `notes` of a store, and `current`: the partial of a slice that is being filled."""
+
+    def __init__(self, aggregate: Aggregate, schema: pa.Schema, store: Store, capacity: int) -> None:
+        self._columns = aggregate.columns
+        require_columns(schema, self._columns)
+        self._types = tuple(schema.field(c).type for c in self._columns)
+        bound = self.bound = aggregate.bind(self._types)
+        require_pairing(store, aggregate, bound)
+        self.store = store
+        self._coders = [Coder(c, t) for c, t in zip(self._columns, self._types, strict=True) if bound.kinds]
+        self.log: Log | None = None
+        if isinstance(bound.partial, (Multiset, Sequence)):
+            self.log = Log(bound.kinds[0] == "f")
+            bound = replace(bound, partial=RANGE, kinds=("i",))
+        self._partial = bound.partial
+        self._own = isinstance(self._partial, Scalars) and self._partial.own
+        self._seen = 0
+        self._operations = {masked: operations_of(bound, masked=masked) for masked in (False, True)}
+        self.identity = self._operations[False].identity
+        self.current = self.identity
+        self.state = store.create(capacity, self.identity)
+        self.cells = self.room(store.cells(capacity))
+        self.notes = np.zeros(store.notes(capacity), np.int64)
+        careful = self._may_fail or any(coder.text for coder in self._coders)
+        self._second = beside(store, self._operations[False], capacity, careful=careful)
+
+    @property
+    def is_count(self) -> bool:
+        """Whether there is nothing to store, because the number of values is the answer."""
+        return not self.identity
+
+    @property
+    def _may_fail(self) -> bool:
+        return self._own or self.bound.check is not None or self.log is not None
+
+    def room(self, count: int) -> tuple[np.ndarray, ...]:
+        """Room for so many partials."""
+        return self._operations[False].cells(count)
+
+    # -- rows in -----------------------------------------------------------------------------------
+
+    def read(self, batch: pa.RecordBatch) -> Rows:
+        """Values as codes; what is held is recoded where new strings have shifted the codes of others."""
+        require_columns(batch.schema, self._columns)
+        for name, type_ in zip(self._columns, self._types, strict=True):
+            if batch.schema.field(name).type != type_:
+                raise QueryError(f"column {name!r} was {type_} before, and now is {batch.column(name).type}")
+        for coder in self._coders:
+            array = batch.column(coder.column)
+            wrong = coder.oversized(array)
+            if wrong is not None:
+                row = int(np.flatnonzero(wrong)[0])
+                raise DataError(coder.column, row, shown(array[row]), "does not fit in 64 bits")
+        codes = []
+        for position, coder in enumerate(self._coders):
+            values, _, moved = coder.encode(batch.column(coder.column))
+            if moved is not None and len(moved):
+                self._recode(position, moved)
+            codes.append(values)
+        arrays = [settled(batch.column(name)) for name in self._columns]
+        valid = [a.is_valid().to_numpy(zero_copy_only=False) for a in arrays if a.null_count]
+        return Rows(batch.num_rows, codes, np.logical_and.reduce(valid) if valid else None)
+
+    def _recode(self, position: int, moved: np.ndarray) -> None:
+        if self.log is not None:
+            self.log.codes = moved[self.log.codes]
+            return
+        coded = [i for i, field in enumerate(self._partial.fields) if field.code == position]  # type: ignore[union-attr]
+
+        def recoded(part: Any) -> Any:
+            if not isinstance(part, tuple):
+                return part
+            return tuple(_moved(v, moved)[()] if i in coded else v for i, v in enumerate(part))
+
+        for i in coded:
+            self.cells[i][:] = _moved(self.cells[i], moved)
+        self.state = tuple(map(recoded, self.state))
+        self.current = recoded(self.current)
+
+    @contextmanager
+    def as_before_on_failure(self) -> Iterator[None]:
+        """Put everything back if what is done inside fails; copies are made only where it may."""
+        before = self.state, self.current, self.log, self._seen
+        arrays = (*self.cells, self.notes) if self._may_fail else ()
+        copies = [a.copy() for a in arrays]
+        try:
+            yield
+        except BaseException:
+            self.state, self.current, self.log, self._seen = before
+            for array, copy in zip(arrays, copies, strict=True):
+                array[:] = copy
+            raise
+
+    def run(self, loop: Callable[..., Any], rows: Rows, *arguments: Any, lowers: bool = False) -> Any:
+        """Run a loop over rows: their inputs are its first argument. It may give answers and not partials."""
+        given = self._operations[rows.present is not None]
+        run = compiled(loop, self.store, giving_answers(given, self.bound) if lowers else given)
+        if self._second is not None and loop is in_bulk.slide_in_chunks:
+            run = partial(self._second.slide, run)
+        inputs = self._inputs(rows)
+        try:
+            return run(inputs, *arguments)
+        except Exception as problem:  # a user's function may raise anything
+            if not self._own:
+                raise
+            which = np.arange(rows.count) if rows.present is None else np.flatnonzero(rows.present)
+            assert isinstance(self._partial, Scalars)
+            raise blame(self._partial, [c[which] for c in rows.codes], which, problem) from problem
+
+    def call(self, loop: Callable[..., Any], *arguments: Any) -> Any:
+        """Run a loop that takes no rows."""
+        try:
+            return compiled(loop, self.store, self._operations[False])(*arguments)
+        except Exception as problem:  # a user's function may raise anything
+            if not self._own:
+                raise
+            assert isinstance(self._partial, Scalars)
+            raise named(self._partial, "combine", problem) from problem
+
+    def _inputs(self, rows: Rows) -> tuple[np.ndarray, ...]:
+        inputs = list(rows.codes)
+        if self.log is not None:
+            codes = rows.codes[0] if rows.present is None else rows.codes[0][rows.present]
+            before = np.arange(rows.count) if rows.present is None else np.cumsum(rows.present) - 1
+            inputs = [self.log.end + before]
+            self.log = self.log.extended(codes)
+        if isinstance(self._partial, Scalars) and self._partial.timed:
+            numbers = np.arange(self._seen, self._seen + rows.count)
+            inputs += [numbers, numbers]
+        self._seen += rows.count
+        if rows.present is not None:
+            inputs.append(rows.present)
+        return tuple(map(_read_only, inputs))
+
+    # -- answers out -------------------------------------------------------------------------------
+
+    def answers(self, out: tuple[np.ndarray, ...], n: np.ndarray, where: Where) -> pa.Array:
+        """Partials to answers; `n` is how many values each of them is made of."""
+        bound = self.bound
+        decoders = [coder.decode for coder in self._coders]
+        if self.log is not None:
+            return self.log.answers(bound, out[0], out[1], decoders)
+        assert bound.build is not None
+        if bound.lower is None:
+            return bound.build(list(out), n, decoders)
+        try:
+            values, defined = lower_values(bound, list(out), n)
+        except Exception as problem:  # a user's function may raise anything
+            if not self._own:
+                raise
+            raise lower_failed(bound, problem, self._first_failure(out, n, where)) from problem
+        return self.built(values, defined, where)
+
+    def built(self, values: list[np.ndarray], defined: np.ndarray, where: Where) -> pa.Array:
+        """The numbers of answers as a column."""
+        bound = self.bound
+        assert bound.build is not None
+        for low in range(0, len(defined) if bound.check else 0, CHECKED_AT_ONCE):
+            part = slice(low, low + CHECKED_AT_ONCE)
+            overflow = bound.check([v[part] for v in values], defined[part])  # type: ignore[misc]
+            if overflow is not None:
+                row, words = where(low + overflow[0])
+                raise DataError(self._columns[0], row, overflow[1], f"the sum of {words} overflows int64")
+        return bound.build(values, defined, [coder.decode for coder in self._coders])
+
+    def _first_failure(self, out: tuple[np.ndarray, ...], n: np.ndarray, where: Where) -> str:
+        for i in range(len(n)):
+            try:
+                lower_values(self.bound, [o[i : i + 1] for o in out], n[i : i + 1])
+            except Exception:  # a user's function may raise anything
+                return f" for {where(i)[1]}"
+        return ""
+
+
+def _moved(codes: Any, moved: np.ndarray) -> np.ndarray:
+    """Old codes as new ones; what is no code, because nothing was put there, stays."""
+    is_code = (codes >= 0) & (codes < len(moved))
+    return np.where(is_code, moved[np.where(is_code, codes, 0)], codes)
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    """Arrow's memory cannot be written, and a loop is compiled anew for memory that can."""
+    array = np.ascontiguousarray(array).view()
+    array.flags.writeable = False
+    return array

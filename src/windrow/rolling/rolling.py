@@ -1,0 +1,180 @@
+"""A rolling window over a stream in order: a table in, an answer for each window that ended."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.aggregates.base import Aggregate
+from windrow.durations import DurationLike
+from windrow.engine.columns import batches
+from windrow.engine.pairing import chosen, require_pairing, store_named
+from windrow.errors import QueryError
+from windrow.rolling import in_bulk, loops
+from windrow.rolling.answering import can_give_answers, room_for_answers
+from windrow.rolling.counts import count, running_counts
+from windrow.rolling.held import Held, Rows
+from windrow.rolling.periods import Periods
+
+
+class Rolling:
+    """The aggregate of the last `rows` rows, every `every` rows; the first one when `rows` rows have come.
+
+    `store` is the name of the store that keeps the partials (see `windrow.stores`), or "auto" for the one that is
+    likely to be fastest. One that the aggregate does not allow is refused, here or when the types of the columns are
+    known. Nulls count as rows, and not as values.
+
+    With `time` and `period` in the place of `rows`, the window is a length of time, and so is `every`; events come in the
+    order of the column `time`, and `process` gives a batch with `start`, `end` and `answer` (see `periods`).
+
+    >>> import windrow as wr, pyarrow as pa
+    >>> from windrow.rolling import Rolling
+    >>> window = Rolling(wr.max("x"), rows=3, store="daba_lite")
+    >>> window.process(pa.table({"x": [3, 1, 2, 0]})).to_pylist()
+    [3, 2]
+    >>> window.process(pa.table({"x": [5]})).to_pylist()
+    [5]
+    >>> window = Rolling(wr.max("x"), time="t", period=10, every=5)
+    >>> window.process(pa.table({"t": [1, 7, 16], "x": [3, 1, 2]})).to_pydict()
+    {'start': [-5, 0, 5], 'end': [5, 10, 15], 'answer': [3, 3, 1]}
+    """
+
+    def __init__(
+        self,
+        aggregate: Aggregate,
+        *,
+        rows: int | None = None,
+        every: DurationLike = 1,
+        time: str | None = None,
+        period: DurationLike | None = None,
+        store: str = "auto",
+    ) -> None:
+        if store != "auto":
+            require_pairing(store_named(store), aggregate)
+        self._store = store
+        self._aggregate = aggregate
+        self._periods: Periods | None = None
+        if rows is not None and (time is not None or period is not None):
+            raise QueryError("a window has rows, or a time and a period: give one of the two")
+        if rows is None and (time is not None or period is not None):
+            if time is None or period is None:
+                raise QueryError(
+                    "a window of time needs both: time names the column, and period is how long it is"
+                )
+            self._periods = Periods(aggregate, time, period, every, self._store)
+            return
+        for name, value in (("rows", rows), ("every", every)):
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise QueryError(f"{name} must be a positive whole number, not {value!r}")
+        assert isinstance(rows, int)
+        assert isinstance(every, int)
+        self._size = rows
+        self._every = every
+        self._held: Held | None = None
+        self._running: np.ndarray | None = None
+        self._seen = self._filled = self._place = 0
+
+    def process(self, events: Any) -> pa.Array | pa.RecordBatch:
+        """Take in rows, all or none; an answer for each window that ended."""
+        if self._periods is not None:
+            return self._periods.process(one_batch(events, self._periods.columns))
+        batch = one_batch(events, self._aggregate.columns)
+        if batch is None:
+            return pa.nulls(0, pa.null() if self._held is None else self._held.bound.type)
+        if self._held is None:
+            capacity = max(1, self._size // self._every)
+            store = chosen(
+                self._store, self._aggregate, batch.schema, slices=capacity, row_by_row=self._every == 1
+            )
+            self._held = Held(self._aggregate, batch.schema, store, capacity)
+        held = self._held
+        rows = held.read(batch)
+        first = self._size + max(0, -(-(self._seen + 1 - self._size) // self._every)) * self._every
+        made = max(0, (self._seen + rows.count - first) // self._every + 1)
+
+        def where(i: int) -> tuple[int, str]:
+            row = first + i * self._every - self._seen - 1
+            return row, f"the {self._size} rows that end with row {row}"
+
+        with held.as_before_on_failure():
+            if self._lowers(held, rows, made):
+                running = None
+                out = room_for_answers(held.bound, made)
+                filled, place = self._slide(held, rows, out, lowers=True)
+                answers = held.built(list(out[:-1]), out[-1], where)
+            else:
+                running, n = self._counted(rows, made)
+                out = held.room(made)
+                filled, place = self._slide(held, rows, out)
+                answers = held.answers(out, n, where)
+        self._running, self._filled, self._place = running, filled, place
+        self._seen += rows.count
+        if held.log is not None:
+            held.log.forget(held.log.end - self._size)
+        return answers
+
+    def _counted(self, rows: Rows, made: int) -> tuple[np.ndarray | None, np.ndarray]:
+        """How many values each window has; with running counts from the first null on."""
+        if rows.present is None and self._running is None:
+            return None, np.full(made, self._size)
+        n = np.empty(made, np.int64)
+        before = self._running
+        running = running_counts(self._size, self._seen) if before is None else before.copy()
+        present = np.ones(rows.count, bool) if rows.present is None else rows.present
+        count(present, self._seen, self._size, self._every, running, n)
+        return running, n
+
+    def _lowers(self, held: Held, rows: Rows, made: int) -> bool:
+        """Whether a loop is to make the answers itself."""
+        in_one_loop = self._every == 1 and held.store.name in in_bulk.LOOPS and not held.is_count
+        whole = rows.present is None and self._running is None
+        return in_one_loop and whole and held.log is None and can_give_answers(held.bound, made)
+
+    def _slide(
+        self, held: Held, rows: Rows, out: tuple[np.ndarray, ...], *, lowers: bool = False
+    ) -> tuple[int, int]:
+        """Run the rows through the store: how many partials are in it then, and rows in the current slice."""
+        if held.is_count:
+            return 0, 0
+        kept = held.cells, held.notes, out
+        if self._every == 1:
+            held.state, filled, _ = held.run(
+                in_bulk.loop_for(held.store),
+                rows,
+                rows.count,
+                self._size,
+                self._filled,
+                held.state,
+                *kept,
+                lowers=lowers,
+            )
+            return filled, 0
+        held.state, place, filled, held.current, _ = held.run(
+            loops.slide,
+            rows,
+            rows.count,
+            self._size,
+            self._every,
+            self._place,
+            self._filled,
+            held.current,
+            held.identity,
+            held.state,
+            *kept,
+        )
+        return filled, place
+
+
+def one_batch(events: Any, columns: tuple[str, ...]) -> pa.RecordBatch | None:
+    """All rows of a call together, so that they are taken in or refused together; None if there is no batch."""
+    parts = list(batches(events))
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    read = [name for name in dict.fromkeys(columns) if name in parts[0].schema.names]
+    table = pa.Table.from_batches(parts).select(read).combine_chunks()
+    arrays = [c.chunk(0) if c.num_chunks else pa.array([], c.type) for c in table.columns]
+    if not read:
+        return pa.RecordBatch.from_arrays([pa.nulls(table.num_rows)], names=["rows"])
+    return pa.RecordBatch.from_arrays(arrays, schema=table.schema)

@@ -1,0 +1,147 @@
+"""Windows of several lengths over one stream: one pass, and one set of chunks for all of them.
+
+What a window of PBA is made of hardly depends on its length. `csa` belongs to the row that it ends with, `lcs` to
+the row that it begins with, and both are the same for all windows that end or begin there. Only the whole chunks in
+between differ, and these change with each chunk and not with each row:
+
+    chunks     |       |       |       |       |       |    .
+    short                              |   lcs |  csa|
+    long            | lcs |  between           |  csa|
+
+For each row, `lcs` and `csa` take one combine each, for all lengths together, and each length takes two more;
+windows on their own take four. A chunk suits the shortest window. One that is long beyond measure would spend its
+time on what lies between: it gets chunks of its own, and shares them with others that are about as long.
+
+What is saved are combines. Where one is a single instruction, as in `max`, a `Rolling` with SBA for each length is
+the faster way.
+
+Zhang, Akbarinia and Toumani, Efficient incremental computation of aggregations over sliding windows, KDD 2021,
+name several queries as future work in section 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.aggregates.base import Aggregate
+from windrow.errors import QueryError
+from windrow.rolling.counts import count, running_counts
+from windrow.rolling.held import Held, Rows
+from windrow.rolling.in_bulk import slide_several
+from windrow.rolling.rolling import one_batch
+from windrow.stores.base import power_of_two
+from windrow.stores.chunks import chunk_of_rows
+from windrow.stores.sba import SBA
+
+
+class Several:
+    """The aggregate of the last so many rows, for several numbers of rows; an answer with each row.
+
+    >>> import windrow as wr, pyarrow as pa
+    >>> from windrow.rolling import Several
+    >>> windows = Several(wr.max("x"), rows=[2, 3])
+    >>> [answers.to_pylist() for answers in windows.process(pa.table({"x": [3, 1, 2, 0]}))]
+    [[3, 2, 2], [3, 2]]
+    """
+
+    def __init__(self, aggregate: Aggregate, *, rows: Sequence[int]) -> None:
+        for size in rows:
+            if isinstance(size, bool) or not isinstance(size, int) or size < 1:
+                raise QueryError(f"rows must be positive whole numbers, not {size!r}")
+        self._aggregate = aggregate
+        self._sizes = list(rows)
+        self._shared = [_Shared(aggregate, group) for group in groups(self._sizes)]
+
+    def process(self, events: Any) -> list[pa.Array]:
+        """Take in rows; for each number of rows an answer for each window that ends with one of them."""
+        batch = one_batch(events, self._aggregate.columns)
+        if batch is None:
+            return [pa.nulls(0, pa.null()) for _ in self._sizes]
+        found: dict[int, pa.Array] = {}
+        with ExitStack() as all_or_none:
+            for shared in self._shared:
+                found |= all_or_none.enter_context(shared.taking_in(batch))
+        return [found[size] for size in self._sizes]
+
+
+def groups(sizes: Sequence[int]) -> list[list[int]]:
+    """Sizes that go with the same chunks: no more chunks lie between than a chunk has rows.
+
+    >>> groups([100, 5, 7, 2000, 5])
+    [[5, 7], [100, 2000]]
+    """
+    found: list[list[int]] = []
+    for size in sorted(set(sizes)):
+        if found and size <= chunk_of_rows(found[-1][0]) ** 2:
+            found[-1].append(size)
+        else:
+            found.append([size])
+    return found
+
+
+class _Shared:
+    """Windows of some sizes, smallest first, that share chunks."""
+
+    def __init__(self, aggregate: Aggregate, sizes: list[int]) -> None:
+        self._aggregate = aggregate
+        self._sizes = sizes
+        self._chunk = chunk_of_rows(sizes[0])
+        self._ring = power_of_two(sizes[-1] + self._chunk)
+        self._turns = power_of_two(sizes[-1] // self._chunk + 2)
+        self._held: Held | None = None
+        self._running: list[np.ndarray | None] = [None] * len(sizes)
+        self._seen = 0
+
+    @contextmanager
+    def taking_in(self, batch: pa.RecordBatch) -> Iterator[dict[int, pa.Array]]:
+        """The answers of each size; rows are taken in if all goes well until the end."""
+        if self._held is None:
+            self._held = held = Held(self._aggregate, batch.schema, SBA, 1)
+            held.cells = held.room(self._ring + self._chunk + self._turns)
+        held = self._held
+        rows = held.read(batch)
+        ends = [max(0, self._seen + rows.count - size + 1) for size in self._sizes]
+        made = [end - max(0, self._seen - size + 1) for end, size in zip(ends, self._sizes, strict=True)]
+        bounds = np.concatenate([[0], np.cumsum(made)])
+        with held.as_before_on_failure():
+            out = held.room(int(bounds[-1]))
+            if not held.is_count:
+                held.current = self._slide(held, rows, bounds[:-1].copy(), out)
+            counted = [self._counted(rows, k, made[k]) for k in range(len(made))]
+            answers = {}
+            for k, size in enumerate(self._sizes):
+                part = tuple(column[bounds[k] : bounds[k + 1]] for column in out)
+                answers[size] = held.answers(part, counted[k][1], self._where(size))
+            yield answers
+        self._running = [running for running, _ in counted]
+        self._seen += rows.count
+        if held.log is not None:
+            held.log.forget(held.log.end - self._sizes[-1])
+
+    def _slide(self, held: Held, rows: Rows, places: np.ndarray, out: tuple[np.ndarray, ...]) -> Any:
+        ring, chunk = self._ring, self._chunk
+        kept = held.cells, ring - 1, ring, ring + chunk, self._turns - 1, places, out
+        sizes = np.array(self._sizes)
+        return held.run(
+            slide_several, rows, rows.count, sizes, chunk, self._seen, held.current, held.identity, *kept
+        )
+
+    def _counted(self, rows: Rows, k: int, made: int) -> tuple[np.ndarray | None, np.ndarray]:
+        """How many values each window of a size has; with running counts from the first null on."""
+        size, before = self._sizes[k], self._running[k]
+        if rows.present is None and before is None:
+            return None, np.full(made, size)
+        n = np.empty(made, np.int64)
+        running = running_counts(size, self._seen) if before is None else before.copy()
+        present = np.ones(rows.count, bool) if rows.present is None else rows.present
+        count(present, self._seen, size, 1, running, n)
+        return running, n
+
+    def _where(self, size: int) -> Any:
+        first = max(0, size - 1 - self._seen)
+        return lambda i: (first + i, f"the {size} rows that end with row {first + i}")

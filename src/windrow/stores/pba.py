@@ -1,0 +1,81 @@
+"""PBA, the parallel boundary aggregator: SBA whose `lcs` are left to a second thread.
+
+`insert` does not accumulate the chunk that it has filled, it notes that this is *owed*. No window begins in that
+chunk before the next one is all but full, and until then somebody else may do it:
+
+    first thread     | fills chunk 1    | fills chunk 2    | fills chunk 3
+    second thread                       | lcs of chunk 1   | lcs of chunk 2
+    windows begin                       | in chunk 0       | in chunk 1
+
+Whoever drives the store asks `debt` which cells are owed, has them accumulated, and goes on with the state that is
+`relieved` of it. If nobody does, the store pays itself when a window reaches the chunk: an SBA, one chunk later.
+
+    order       first in, first out
+    needs       an associative combine
+    time        at most 3 combines per partial on the first thread, 1 on the second
+    space       n + 3 partials
+    paper       Zhang, Akbarinia and Toumani, Efficient incremental computation of aggregations over
+                sliding windows, KDD 2021, section 4
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from windrow.stores.base import Store, power_of_two
+from windrow.stores.operations import combine, put
+from windrow.stores.sba import accumulate_left, create, evict, query
+
+
+def insert(state, cells, notes, partial):
+    mask, chunk, front, middle, last, end, made, ca, csa, identity = state
+    put(cells, end & mask, partial)
+    csa = combine(csa, partial)
+    end += 1
+    if end - last == chunk:
+        if front == middle:
+            accumulate_left(cells, mask, last, end)
+            made = middle = end
+        else:
+            ca = csa
+        last = end
+        csa = identity
+    return mask, chunk, front, middle, last, end, made, ca, csa, identity
+
+
+def chunk_in(state: tuple[Any, ...]) -> int:
+    """How many partials make a chunk."""
+    return int(state[1])
+
+
+def debt(state: tuple[Any, ...]) -> tuple[int, int, int] | None:
+    """What to call `accumulate_left` with, if something is owed: the mask, and from where to where."""
+    mask, _, _, middle, last, _, made, *_ = state
+    return (mask, middle, last) if made < last else None
+
+
+def relieved(state: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The state for going on while, or after, somebody else pays."""
+    *before, last, end, _, ca, csa, identity = state
+    return *before, last, end, last, ca, csa, identity
+
+
+def owing(state: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The opposite: the chunk in between is not paid for."""
+    *before, middle, last, end, _, ca, csa, identity = state
+    return *before, middle, last, end, middle, ca, csa, identity
+
+
+def until_boundary(state: tuple[Any, ...]) -> int:
+    """How many partials the open chunk still takes."""
+    _, chunk, _, _, last, end, *_ = state
+    return chunk - (end - last)
+
+
+def until_due(state: tuple[Any, ...]) -> int:
+    """How many partials can be evicted before a window begins in the chunk in between."""
+    _, _, front, middle, *_ = state
+    return middle - front - 1
+
+
+PBA = Store("pba", create, insert, evict, query, power_of_two)

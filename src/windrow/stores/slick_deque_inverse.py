@@ -1,0 +1,26 @@
+"""SlickDeque for aggregates with an inverse: each answer is the last one, plus what came, less what left.
+
+The paper keeps one answer for each range that somebody asks for, over one ring of partials:
+
+    ring            |a b c d e f|
+    range of 6       -----------      answer - (what was before a) + f
+    range of 2               ---      answer - d + f
+
+A queue has one range. For that it is subtract-on-evict, and the code is the same.
+
+    order       first in, first out
+    needs       an inverse
+    time        1 combine per insert, 1 inverse per evict, none per answer; at worst as well
+    space       n + 1 partials
+    paper       Shein, Chrysanthis and Labrinidis, SlickDeque: High Throughput and Low Latency Incremental
+                Sliding-Window Aggregation, EDBT 2018
+"""
+
+from __future__ import annotations
+
+from windrow.stores.base import Store, power_of_two
+from windrow.stores.subtract_on_evict import create, evict, insert, query
+
+SLICK_DEQUE_INVERSE = Store(
+    "slick_deque_inverse", create, insert, evict, query, power_of_two, needs="inverse"
+)

@@ -1,0 +1,252 @@
+"""What all techniques share: batches in, watermarks in, windows out, as the engine has it, and what was counted.
+
+    Technique     what is called: process, advance, finish, counters
+    Method        how windows are computed; made for the types of the first batch
+
+A `Method` is an engine in the sense of `windrow.engine`, and the engine's operator drives it: bad rows are found,
+late ones set aside and watermarks held in order by the same code for everybody. What is left to a method is its
+idea: `insert` takes events in, `due` answers the windows that end in a stretch of time, `let_go` forgets.
+
+All of them work in append mode: a window is given out once, when no event can change it any more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.durations import DurationLike
+from windrow.engine.columns import shown
+from windrow.engine.emission import WINDOW_TYPE
+from windrow.engine.engine import Engine
+from windrow.engine.loads import Events
+from windrow.engine.operator import Operator
+from windrow.engine.settings import Settings
+from windrow.errors import DataError, QueryError
+from windrow.measure import Tick
+from windrow.query import Query
+from windrow.techniques.kept import kept_column
+from windrow.techniques.partials import Partials
+from windrow.techniques.rows import Rows
+from windrow.windows.base import Window
+from windrow.windows.cumulate import Cumulate
+from windrow.windows.sliding import Sliding
+from windrow.windows.tumbling import Tumbling
+
+MOST_CELLS = 100_000_000
+
+
+@dataclass(frozen=True)
+class Counters:
+    """`combines` since the beginning (lifts are not counted), and what is alive now."""
+
+    combines: int
+    partials: int
+    tuples: int
+
+
+class Method(Engine):
+    """See the module. `combines` is added to by the loops."""
+
+    # Whether events must come in the order of time.
+    in_order: ClassVar[bool] = False
+
+    def __init__(self, query: Query, settings: Settings, schema: pa.Schema) -> None:
+        super().__init__(query, settings, schema)
+        self.partials = Partials(self.binding)
+        self.combines = 0
+        self.stride = 1
+        self.threshold: Tick = self.lowest
+        self.prepare()
+
+    # -- for each technique to say ---------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Make room for the first events."""
+
+    def insert(
+        self, times: np.ndarray, keys: np.ndarray | None, inputs: tuple[np.ndarray, ...], ordered: bool
+    ) -> None:
+        """Take events in; `keys` are key numbers, None if there is no key; `ordered` if times ascend."""
+        raise NotImplementedError
+
+    def due(self, after: Tick, until: Tick, watermark: Tick) -> Iterator[Rows]:
+        """The windows that end in (after, until]; no event before `watermark` is expected."""
+        raise NotImplementedError
+
+    def let_go(self, horizon: Tick) -> None:
+        """Forget what only windows needed that end at or before the horizon."""
+        raise NotImplementedError
+
+    def widen(self) -> None:
+        """The first null has come: count values apart from events."""
+        raise NotImplementedError
+
+    def live(self) -> tuple[int, int]:
+        """How many partials and how many tuples are alive."""
+        raise NotImplementedError
+
+    # -- events in -------------------------------------------------------------------------------
+
+    def too_late(
+        self, batch: pa.RecordBatch, times: np.ndarray, low: Tick
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """Masks of the events that no window takes any more, and of those among them that had one."""
+        if self.in_order:
+            self._require_order(batch, times)
+            return None
+        if low >= self.threshold:
+            return None
+        early = times < self.threshold
+        if not self.windows.may_leave_gaps:
+            return early, early
+        late = early.copy()
+        late[early] = self.windows.covers(times[early])
+        return early, late
+
+    def partly_late(self, times: np.ndarray, low: Tick) -> np.ndarray | None:
+        """Nobody asks how many events missed some of their windows."""
+        return None
+
+    def _require_order(self, batch: pa.RecordBatch, times: np.ndarray) -> None:
+        floor = self.lowest if self.highest_time is None else self.highest_time
+        floor = floor if self.watermark is None else max(floor, self.watermark)
+        highest = np.maximum.accumulate(np.maximum(times, floor))
+        late = np.flatnonzero(times < highest)
+        if len(late):
+            row = int(late[0])
+            value = shown(batch.column(self.measure.column)[row])
+            problem = "comes after a later event or watermark, and this technique takes events in order only"
+            raise DataError(self.measure.column, row, value, problem)
+
+    def take(self, events: Events) -> None:
+        """Take good events in."""
+        with self.no_new_keys_on_failure():
+            encoded = self.encode(events.batch)
+            if not self.partials.masked and any(p is not None for p in encoded[1].values()):
+                self.partials.masked = True
+                self.widen()
+            times = _read_only(events.times)
+            numbers = self.keys.numbers(events.batch)
+            keys = None if numbers is None else numbers.astype(np.int64)
+            arrival = events.arrival + np.arange(len(times) if self.partials.timed else 0)
+            inputs = self.partials.inputs(encoded, times, arrival)
+            self.insert(times, keys, tuple(map(_read_only, inputs)), events.scan[2])
+        self.highest_time = events.high if self.highest_time is None else max(self.highest_time, events.high)
+
+    def _recode(self, column: str, moved: np.ndarray) -> None:
+        self.recode(column, moved)
+
+    def recode(self, column: str, moved: np.ndarray) -> None:
+        """The codes of a column of strings have changed."""
+        raise NotImplementedError
+
+    @property
+    def keyed(self) -> bool:
+        return bool(self.query.key)
+
+    # -- windows out -----------------------------------------------------------------------------
+
+    @property
+    def reached(self) -> Tick:
+        """Up to where windows have been given out."""
+        return self.clamp(self.lowest - 1) if self.watermark is None else self.horizon(self.watermark)
+
+    def advance(self, watermark: Tick) -> list[pa.RecordBatch]:
+        """The rows of the windows that this watermark completes."""
+        horizon = self.horizon(watermark)
+        rows = [self._batch(part) for part in self.due(self.reached, horizon, self.clamp(watermark))]
+        self.watermark = watermark
+        self.threshold = max(self.threshold, self.windows.first_open_start(horizon))
+        self.let_go(horizon)
+        return rows
+
+    def _batch(self, rows: Rows) -> pa.RecordBatch:
+        columns = [column.take(pa.array(rows.key)) for column in self.keys.columns]
+        names = pa.array(self.windows.names, pa.string())
+        spec = pa.array(rows.spec.astype(np.int32))
+        columns.append(pa.DictionaryArray.from_arrays(spec, names, safe=False).cast(WINDOW_TYPE))
+        columns += [self.measure.array(rows.start), self.measure.array(rows.end)]
+        for name in self.query.aggregates:
+            answer = self.binding.answers[name]
+            if answer.key in self.partials.parts:
+                columns.append(self.partials.lowered(name, answer, rows.cells))
+            else:
+                assert rows.kept is not None
+                columns.append(kept_column(answer, rows.kept, len(rows.spec), self.binding.decoders(answer)))
+        return pa.RecordBatch.from_arrays(columns, schema=self.result_schema)
+
+
+def _read_only(column: np.ndarray) -> np.ndarray:
+    """The same numbers as one type for the compiler, whether Arrow owns them or not."""
+    view = np.ascontiguousarray(column).view()
+    view.flags.writeable = False
+    return view
+
+
+class _Running(Operator):
+    """The engine's operator around a method."""
+
+    def __init__(self, query: Query, settings: Settings, method: type[Method]) -> None:
+        super().__init__(query, settings)
+        self._method = method
+
+    def _engine(self, query: Query, schema: pa.Schema) -> Any:
+        return self._method(query, self.settings, schema)
+
+
+class Technique:
+    """A query answered with one technique. Results are those of `Query.operator()`; the order of rows is free."""
+
+    method: ClassVar[type[Method]]
+    # Whether events are kept until windows end, as quantiles and lists need them.
+    keeps_tuples: ClassVar[bool] = False
+    # Whether the order of events is restored where they come out of order.
+    restores_order: ClassVar[bool] = True
+
+    def __init__(self, query: Query, lateness: DurationLike = 0) -> None:
+        self.query = query
+        for name, window in query.windows.items():
+            self._require_window(name, window)
+        for name, aggregate in query.aggregates.items():
+            if aggregate.algebra.kind == "holistic" and not self.keeps_tuples:
+                self._refuse(f"aggregate {name!r}", "its partial grows with the events, and no event is kept")
+            if not aggregate.algebra.commutative and not self.restores_order:
+                self._refuse(f"aggregate {name!r}", "it depends on the order of events, and none is kept")
+        settings = Settings.of("append", lateness, "raise", MOST_CELLS, None)
+        self._operator = _Running(query, settings, self.method)
+
+    def _require_window(self, name: str, window: Window) -> None:
+        if not isinstance(window, (Tumbling, Sliding, Cumulate)):
+            self._refuse(f"window {name!r}", f"it takes periodic windows of time, and this is {window}")
+
+    def _refuse(self, what: str, why: str) -> None:
+        raise QueryError(f"{what} cannot be answered by {type(self).__name__}: {why}")
+
+    def process(self, events: Any) -> None:
+        """Take in events: anything that speaks Arrow, or an iterator of such batches."""
+        self._operator.process(events)
+
+    def advance(self, watermark: Any) -> pa.Table:
+        """Say that no event before `watermark` is expected any more; the windows that this completes."""
+        return self._operator.advance(watermark)
+
+    def finish(self) -> pa.Table:
+        """Say that no event is expected any more; everything that is left."""
+        return self._operator.finish()
+
+    def late(self) -> pa.Table:
+        """The events that came too late for all of their windows, since the last call."""
+        return self._operator.late()
+
+    @property
+    def counters(self) -> Counters:
+        """What was done so far, and what is alive."""
+        if not self._operator.engines:
+            return Counters(0, 0, 0)
+        method: Any = self._operator.engines[0]
+        return Counters(method.combines, *method.live())

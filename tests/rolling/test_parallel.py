@@ -1,0 +1,223 @@
+"""PBA on two threads, and SBA over whole columns: the same answers, however rows come, and whatever fails."""
+
+from __future__ import annotations
+
+import gc
+import multiprocessing
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from functions import DIGITS
+from hypothesis import given
+from hypothesis import strategies as st
+
+import windrow as wr
+from windrow.engine.stored import operations_of
+from windrow.rolling import Rolling, answering, parallel
+
+AGGREGATES = {
+    "max": wr.max("x"),
+    "sum": wr.sum("x"),
+    "mean": wr.mean("x"),
+    "first": wr.first("x"),
+    "user": DIGITS,
+    "sketch": wr.histogram("x", low=0, high=10, bins=5),
+}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _two_threads_for_little_work():
+    """Columns of a test are short: let them be shared, and answers be made in the loop, nevertheless."""
+    patch = pytest.MonkeyPatch()
+    patch.setattr(parallel, "LEAST_CHUNK", 4)
+    patch.setattr(parallel, "LEAST_ROWS", 60)
+    patch.setattr(answering, "LEAST_ANSWERS", 40)
+    yield
+    patch.undo()
+
+
+def answers(aggregate, column, *, size, store, cuts=(), every=1):
+    window = Rolling(aggregate, rows=size, every=every, store=store)
+    parts = np.split(column, sorted(cuts))
+    return [a for part in parts for a in window.process(pa.table({"x": part})).to_pylist()]
+
+
+COLUMNS = st.integers(0, 2**32 - 1).map(lambda seed: np.random.default_rng(seed).integers(0, 9, 200))
+CUTS = st.lists(st.integers(0, 200), max_size=6)
+
+
+@pytest.mark.parametrize("name", AGGREGATES)
+@given(column=COLUMNS, size=st.integers(1, 70), cuts=CUTS)
+def test_sba_and_pba_agree_with_lazy(name, column, size, cuts):
+    aggregate = AGGREGATES[name]
+    wanted = answers(aggregate, column, size=size, store="lazy")
+    for store in ("sba", "pba"):
+        assert answers(aggregate, column, size=size, store=store, cuts=cuts) == wanted
+
+
+@given(column=COLUMNS, size=st.integers(1, 40), every=st.integers(2, 9), cuts=CUTS)
+def test_they_agree_for_longer_slides(column, size, every, cuts):
+    wanted = answers(wr.max("x"), column, size=size, every=every, store="lazy")
+    for store in ("sba", "pba"):
+        assert answers(wr.max("x"), column, size=size, every=every, store=store, cuts=cuts) == wanted
+
+
+@given(column=COLUMNS, size=st.integers(1, 70), cuts=CUTS)
+def test_subtracting_in_one_loop_agrees_with_lazy(column, size, cuts):
+    wanted = answers(wr.sum("x"), column, size=size, store="lazy")
+    assert answers(wr.sum("x"), column, size=size, store="subtract_on_evict", cuts=cuts) == wanted
+
+
+@given(column=COLUMNS, size=st.integers(1, 70), cuts=CUTS)
+def test_float_sums_have_the_same_bits_however_rows_come_and_on_any_number_of_threads(column, size, cuts):
+    floats = column * 0.1 + 1e15 * (column == 3)
+    wanted = answers(wr.sum("x"), floats, size=size, store="sba")
+    for store in ("sba", "pba"):
+        assert answers(wr.sum("x"), floats, size=size, store=store, cuts=cuts) == wanted
+
+
+@given(column=COLUMNS, size=st.integers(1, 70), cuts=CUTS)
+def test_nan_is_the_greatest_and_leaves_with_its_window(column, size, cuts):
+    floats = np.where(column == 8, np.nan, column - 4.0)
+    for store in ("sba", "pba"):
+        for aggregate, of in ((wr.max("x"), np.max), (wr.min("x"), np.fmin.reduce)):
+            found = answers(aggregate, floats, size=size, store=store, cuts=cuts)
+            windows = np.lib.stride_tricks.sliding_window_view(floats, size)
+            np.testing.assert_array_equal(found, [of(w) for w in windows])
+
+
+def test_nulls_and_whole_columns_take_turns():
+    column = [None if i % 17 == 5 and 80 < i < 120 else i % 11 for i in range(240)]
+    for store in ("sba", "pba", "lazy"):
+        window = Rolling(wr.max("x"), rows=30, store=store)
+        parts = [column[:70], column[70:130], column[130:]]
+        found = [a for part in parts for a in window.process(pa.table({"x": part})).to_pylist()]
+        assert found == [max(v for v in column[i : i + 30] if v is not None) for i in range(211)]
+
+
+def test_new_strings_may_come_while_lcs_are_made():
+    words = [f"{(i * 7919) % 1009:04}" for i in range(300)]
+    for cuts in (range(10, 300, 10), [150]):
+        window = Rolling(wr.min("x"), rows=50, store="pba")
+        parts = [words[a:b] for a, b in zip([0, *cuts], [*cuts, 300], strict=True)]
+        found = [a for part in parts for a in window.process(pa.table({"x": part})).to_pylist()]
+        assert found == [min(words[i : i + 50]) for i in range(251)]
+
+
+def test_a_loop_that_gives_answers_is_compiled_once_for_all_windows():
+    bounds = [wr.max("x").bind((pa.int64(),)) for _ in range(2)]
+    first, second = (answering.giving_answers(operations_of(bound), bound) for bound in bounds)
+    assert first is second
+
+
+# -- what fails on the second thread ------------------------------------------------------------------
+
+
+def _combine(a, b):
+    if a[0] == 1 and a[1] == 13 and b[0] > 1:
+        raise ValueError("thirteen comes before others")
+    return a[0] + b[0], max(a[1], b[1])
+
+
+# Accumulating from the left, nothing stands before many others alone: only `lcs` fails.
+SUPERSTITIOUS = wr.aggregate(
+    lift=lambda x: (1, x), combine=_combine, lower=lambda a: a[1], identity=(0, 0), name="superstitious"
+)
+
+
+class Recorder:
+    """A pool of threads that knows what it was given."""
+
+    def __init__(self, pool):
+        self._pool = pool
+        self.begun = []
+
+    def submit(self, *work):
+        self.begun.append(self._pool.submit(*work))
+        return self.begun[-1]
+
+
+@pytest.fixture
+def recorder(monkeypatch):
+    recorder = Recorder(parallel.second_thread())
+    monkeypatch.setattr(parallel, "second_thread", lambda: recorder)
+    return recorder
+
+
+@pytest.mark.parametrize("length", [30, 150], ids=["beside", "both"])
+def test_a_failure_on_the_second_thread_is_raised_and_leaves_all_as_it_was(length, recorder):
+    good = np.arange(600) % 7
+    bad = good[:length].copy()
+    bad[length - 25] = 13
+    window, other = (Rolling(SUPERSTITIOUS, rows=40, store="pba") for _ in range(2))
+    for part in (good[:45], good[45:61]):
+        assert window.process(pa.table({"x": part})) == other.process(pa.table({"x": part}))
+    for _ in range(2):
+        recorder.begun.clear()
+        with pytest.raises(wr.UserFunctionError, match="thirteen"):
+            window.process(pa.table({"x": bad}))
+        assert any(begun.exception() for begun in recorder.begun)
+    for part in (good[61:90], good[90:300], good[300:]):
+        assert window.process(pa.table({"x": part})) == other.process(pa.table({"x": part}))
+
+
+def test_interpreted_functions_have_a_second_thread_too():
+    seen = set()
+
+    def combine(a, b):
+        seen.add(threading.get_ident())
+        return max(a, b)
+
+    largest = wr.aggregate(lift=lambda x: x, combine=combine, lower=lambda a: a, identity=0, name="largest")
+    column = np.arange(300) * 7 % 101
+    with pytest.warns(UserWarning, match="plain Python"):
+        found = answers(largest, column, size=40, store="pba", cuts=range(20, 300, 20))
+    assert found == answers(wr.max("x"), column, size=40, store="lazy")
+    assert len(seen) == 2
+
+
+# -- threads and processes --------------------------------------------------------------------------
+
+
+def test_several_windows_at_once_do_not_disturb_each_other():
+    columns = [np.random.default_rng(seed).integers(0, 1000, 2000) for seed in range(6)]
+
+    def work(column):
+        return answers(wr.max("x"), column, size=90, store="pba", cuts=range(50, 2000, 50))
+
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(work, columns))
+    assert found == [answers(wr.max("x"), c, size=90, store="lazy") for c in columns]
+
+
+def test_windows_that_are_dropped_leave_no_thread_behind():
+    for _ in range(20):
+        answers(wr.max("x"), np.arange(300), size=40, store="pba", cuts=range(20, 300, 20))
+    gc.collect()
+    threads = [t for t in threading.enumerate() if t.name.startswith("windrow")]
+    assert len(threads) <= max(1, multiprocessing.cpu_count() - 1)
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_forked_process_that_is_a_daemon_goes_on_with_a_thread_of_its_own():
+    column = np.arange(400) * 7 % 101
+    wanted = answers(wr.max("x"), column, size=40, store="lazy")
+    window = Rolling(wr.max("x"), rows=40, store="pba")
+    # With the 84th row a chunk is full, and the second thread has work when the process is copied.
+    begin = window.process(pa.table({"x": column[:84]})).to_pylist()
+
+    def go_on():
+        end = [
+            a for p in np.array_split(column[84:], 30) for a in window.process(pa.table({"x": p})).to_pylist()
+        ]
+        assert begin + end == wanted
+
+    child = multiprocessing.get_context("fork").Process(target=go_on, daemon=True)
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
+    go_on_here = window.process(pa.table({"x": column[84:]})).to_pylist()
+    assert begin + go_on_here == wanted

@@ -1,0 +1,146 @@
+"""SBA and PBA step by step, with a combine for which order matters, and with every combine counted."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from windrow.engine.compiler import bound
+from windrow.stores import operations, pba
+from windrow.stores.chunks import chunk_of_rows
+from windrow.stores.pba import PBA
+from windrow.stores.sba import SBA, accumulate_left
+
+BOTH = pytest.mark.parametrize("store", [SBA, PBA], ids=["sba", "pba"])
+
+
+class Text:
+    """A store over words: combining is writing one behind the other, so that any mistake can be read."""
+
+    def __init__(self, store, capacity):
+        self.combines = 0
+
+        def combine(a, b):
+            self.combines += 1
+            return a + b
+
+        def load(cells, i):
+            return cells[i]
+
+        def put(cells, i, partial):
+            cells[i] = partial
+
+        given_ = {operations.combine: combine, operations.load: load, operations.put: put}
+        self._insert, self._evict, self._query = (
+            bound(f, given_) for f in (store.insert, store.evict, store.query)
+        )
+        self._accumulate = bound(accumulate_left, given_)
+        self.cells = [None] * store.cells(capacity)
+        self.state = store.create(capacity, "")
+
+    def insert(self, word):
+        self.state = self._insert(self.state, self.cells, None, word)
+
+    def evict(self):
+        self.state = self._evict(self.state, self.cells, None)
+
+    def query(self):
+        return self._query(self.state, self.cells, None)
+
+    def pay(self):
+        """What a second thread does; its combines are not counted."""
+        before = self.combines
+        self._accumulate(self.cells, *pba.debt(self.state))
+        self.combines = before
+        self.state = pba.relieved(self.state)
+
+
+def letter(i):
+    return chr(ord("a") + i % 26)
+
+
+@BOTH
+@given(capacity=st.integers(1, 20), steps=st.lists(st.booleans(), max_size=120))
+def test_any_order_of_inserts_and_evicts_gives_what_the_queue_holds(store, capacity, steps):
+    words, queue = Text(store, capacity), deque()
+    for i, grows in enumerate(steps):
+        if grows and len(queue) < capacity:
+            queue.append(letter(i))
+            words.insert(letter(i))
+        elif queue:
+            queue.popleft()
+            words.evict()
+        assert words.query() == "".join(queue)
+
+
+@BOTH
+@given(size=st.integers(1, 40))
+def test_windows_that_slide_have_their_letters_in_order(store, size):
+    words = Text(store, size)
+    stream = [letter(i) for i in range(5 * size)]
+    for i, word in enumerate(stream):
+        if i >= size:
+            words.evict()
+        words.insert(word)
+        assert words.query() == "".join(stream[max(0, i + 1 - size) : i + 1])
+
+
+@given(size=st.integers(1, 60))
+def test_sba_combines_three_times_per_slide_and_more_only_at_a_boundary(size):
+    words, chunk = Text(SBA, size), chunk_of_rows(size)
+    for i in range(6 * size):
+        if i >= size:
+            words.evict()
+        words.combines = 0
+        words.insert(letter(i))
+        at_boundary = (i + 1) % chunk == 0
+        words.query()
+        assert words.combines <= 3 + at_boundary * (chunk - 1)
+
+
+@given(size=st.integers(1, 60))
+def test_pba_never_combines_more_than_three_times_per_slide_when_somebody_pays_its_debts(size):
+    words = Text(PBA, size)
+    for i in range(6 * size):
+        before = words.combines
+        if i >= size:
+            words.evict()
+        words.insert(letter(i))
+        words.query()
+        if i >= size:
+            assert words.combines - before <= 3
+        if pba.debt(words.state):
+            words.pay()
+
+
+@given(size=st.integers(3, 60))
+def test_a_debt_is_not_due_before_nearly_a_chunk_has_passed(size):
+    words, chunk = Text(PBA, size), chunk_of_rows(size)
+    for i in range(6 * size):
+        if i >= size:
+            words.evict()
+        owed = pba.debt(words.state)
+        words.insert(letter(i))
+        if i >= size and owed is None and pba.debt(words.state):
+            assert pba.until_due(words.state) >= chunk - 4
+            assert pba.until_boundary(words.state) == chunk
+
+
+def test_relieved_and_owing_are_opposites():
+    words = Text(PBA, 5)
+    for i in range(6):
+        if i == 5:
+            words.evict()
+        words.insert(letter(i))
+    assert pba.debt(words.state) == (7, 3, 6)
+    assert pba.debt(pba.relieved(words.state)) is None
+    assert pba.owing(pba.relieved(words.state)) == words.state
+
+
+@BOTH
+def test_lcs_lie_where_the_partials_lay(store):
+    """No cell beyond what the window holds: `lcs` and the partials share their room."""
+    assert store.cells(64) == 64
