@@ -26,7 +26,7 @@ demo-spark: $(READY) java
 	@$(PY) examples/flights_on_spark.py
 
 test: $(READY) java
-	@$(PY) -m pytest -q -n 2 --dist loadfile
+	@$(PY) -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 bench: $(READY)
 	@$(PY) -m benchmarks
