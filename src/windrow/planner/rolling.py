@@ -1,7 +1,8 @@
 """Which store keeps the partials of a rolling window: a small cost model, as `merging` is for the engine.
 
 An answer takes so many nanoseconds, whatever the window; with `lazy`, so many more for each slice in it. Only
-stores that can be the best somewhere are looked at. `python -m benchmarks.choice constants` measures the numbers.
+stores that can be the best somewhere are looked at. The numbers are those of `max` and `sum` of integers over many
+rows on one machine: their order counts. `python -m benchmarks choice` shows where they mislead.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from windrow.planner.merging import Estimate
 # Nanoseconds per answer, and per slice.
 COSTS = {
     "lazy": (3.0, 1.6),
-    "subtract_on_evict": (4.0, 0.0),
-    "two_stacks_lite": (7.5, 0.0),
-    "sba": (5.0, 0.0),
-    "pba": (3.5, 0.0),
+    "subtract_on_evict": (2.4, 0.0),
+    "two_stacks_lite": (4.0, 0.0),
+    "sba": (3.6, 0.0),
+    "pba": (2.2, 0.0),
 }
 # With shorter windows, two threads take longer to meet than one takes for all of it.
 LEAST_FOR_TWO_THREADS = 1 << 16
