@@ -56,12 +56,7 @@ class Aligned(Engine):
         """Masks of the events whose windows are all final, and of those among them that have a window."""
         if low >= self.threshold:
             return None
-        early = times < self.threshold
-        if not self.windows.may_leave_gaps:
-            return early, early
-        late = early.copy()
-        late[early] = self.windows.covers(times[early])
-        return early, late
+        return self.windows.missed(times, self.threshold)
 
     def partly_late(self, times: np.ndarray, low: Tick) -> np.ndarray | None:
         """A mask of the events that have missed some of their windows, but not all; None: nobody has."""

@@ -177,6 +177,15 @@ class WindowSet:
     def ends(self, k: np.ndarray) -> np.ndarray:
         return self.offset + (k + self.whole) * self.every + self.rest
 
+    def missed(self, times: np.ndarray, threshold: Tick) -> tuple[np.ndarray, np.ndarray]:
+        """Masks of the times before the threshold, and of those among them that lie in some window."""
+        early = times < threshold
+        if not self.may_leave_gaps:
+            return early, early
+        late = early.copy()
+        late[early] = self.covers(times[early])
+        return early, late
+
     def covers(self, times: np.ndarray) -> np.ndarray:
         """Whether each time lies in some window."""
         found = np.zeros(len(times), bool)

@@ -25,12 +25,10 @@ import numpy as np
 from windrow.engine.cache import jit
 from windrow.measure import Tick
 from windrow.planner.window_set import WindowSet
-from windrow.stores.operations import combine, lift, load, put
 from windrow.techniques.base import Technique
-from windrow.techniques.partials import events
 from windrow.techniques.rows import Rows
 from windrow.techniques.wheel import Wheel, number_at, run_end
-from windrow.techniques.wheeled import NO_KEYS, Wheeled
+from windrow.techniques.wheeled import NO_KEYS, Wheeled, fold_run
 
 
 @jit
@@ -67,25 +65,7 @@ def fold_into_buckets(
                     stop += 1
             for k in range(max(first, floor[i]), last + 1):
                 slot = base[i] + (k & mask[i])
-                if keys.shape[0] == 0:
-                    begin = e
-                    if events(cells, slot) == 0:
-                        total = lift(inputs, e)
-                        begin += 1
-                    else:
-                        total = load(cells, slot)
-                    for x in range(begin, stop):
-                        total = combine(total, lift(inputs, x))
-                    combines += stop - begin
-                    put(cells, slot, total)
-                else:
-                    for x in range(e, stop):
-                        cell = slot * stride + keys[x]
-                        if events(cells, cell) == 0:
-                            put(cells, cell, lift(inputs, x))
-                        else:
-                            put(cells, cell, combine(load(cells, cell), lift(inputs, x)))
-                            combines += 1
+                combines += fold_run(inputs, keys, e, stop, slot, stride, cells)
             e = stop
     return combines
 

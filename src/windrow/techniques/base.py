@@ -101,12 +101,7 @@ class Method(Engine):
             return None
         if low >= self.threshold:
             return None
-        early = times < self.threshold
-        if not self.windows.may_leave_gaps:
-            return early, early
-        late = early.copy()
-        late[early] = self.windows.covers(times[early])
-        return early, late
+        return self.windows.missed(times, self.threshold)
 
     def partly_late(self, times: np.ndarray, low: Tick) -> np.ndarray | None:
         """Nobody asks how many events missed some of their windows."""

@@ -19,12 +19,12 @@ import numpy as np
 from windrow.engine.cache import jit
 from windrow.engine.windows import first_ending_after
 from windrow.measure import Tick
-from windrow.stores.operations import combine, lift, load, put
+from windrow.stores.operations import combine, load, put
 from windrow.techniques.aggregate_buckets import first_open
 from windrow.techniques.partials import events
 from windrow.techniques.rows import Rows
 from windrow.techniques.wheel import number_at, run_end
-from windrow.techniques.wheeled import NO_KEYS, Wheeled
+from windrow.techniques.wheeled import NO_KEYS, Wheeled, fold_run
 
 BLOCK = 1 << 20
 
@@ -62,25 +62,7 @@ def fold_into_fragments(inputs, times, keys, every, offset, rest, base, mask, st
             number, until = fragment_at(times[e], every[i], offset[i], rest[i])
             stop = run_end(times, e, until)
             slot = base[i] + (number & mask[i])
-            if keys.shape[0] == 0:
-                begin = e
-                if events(cells, slot) == 0:
-                    total = lift(inputs, e)
-                    begin += 1
-                else:
-                    total = load(cells, slot)
-                for x in range(begin, stop):
-                    total = combine(total, lift(inputs, x))
-                combines += stop - begin
-                put(cells, slot, total)
-            else:
-                for x in range(e, stop):
-                    cell = slot * stride + keys[x]
-                    if events(cells, cell) == 0:
-                        put(cells, cell, lift(inputs, x))
-                    else:
-                        put(cells, cell, combine(load(cells, cell), lift(inputs, x)))
-                        combines += 1
+            combines += fold_run(inputs, keys, e, stop, slot, stride, cells)
             e = stop
     return combines
 

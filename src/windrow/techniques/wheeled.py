@@ -1,14 +1,43 @@
-"""Techniques whose partials lie on a `Wheel`: cells for slots and keys, and what moves them."""
+"""Techniques whose partials lie on a `Wheel`: cells for slots and keys, what fills and what moves them."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from windrow.stores.operations import combine, lift, load, put
 from windrow.techniques.base import Method
-from windrow.techniques.partials import Cells
+from windrow.techniques.partials import Cells, events
 from windrow.techniques.wheel import Wheel
 
 NO_KEYS = np.empty(0, np.int64)
+
+
+def fold_run(inputs, keys, first, stop, slot, stride, cells):
+    """Combine events first .. stop-1 into the cells of a slot; how many combines that took.
+
+    Without keys a slot has one cell, whose partial is kept in registers on the way.
+    """
+    combines = 0
+    if keys.shape[0] == 0:
+        begin = first
+        if events(cells, slot) == 0:
+            total = lift(inputs, first)
+            begin += 1
+        else:
+            total = load(cells, slot)
+        for i in range(begin, stop):
+            total = combine(total, lift(inputs, i))
+        combines += stop - begin
+        put(cells, slot, total)
+    else:
+        for i in range(first, stop):
+            cell = slot * stride + keys[i]
+            if events(cells, cell) == 0:
+                put(cells, cell, lift(inputs, i))
+            else:
+                put(cells, cell, combine(load(cells, cell), lift(inputs, i)))
+                combines += 1
+    return combines
 
 
 class Wheeled(Method):
