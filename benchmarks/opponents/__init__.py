@@ -1,4 +1,4 @@
-"""The jobs of `rivals` and `sessions`, written as users of other libraries would write them.
+"""The jobs of `rivals`, `sessions` and `spans`, written as users of other libraries would write them.
 
 Each opponent is a module with `load(events, threads)`, which takes over the events, with `FORMS`, the
 ways to write the job, and with `to_arrow` for a result. `worker` runs one in a process of its own.
@@ -12,10 +12,12 @@ from typing import Any
 
 import pyarrow as pa
 
+from benchmarks.support.flights import flights_job
 from benchmarks.support.streams import TIME, batch_job, session_job
 
 TUMBLING, SLIDING, BOTH = "tumbling 60 s", "sliding 60 s every 1 s", "both"
 SESSION = "session of gap 1 s"
+IN_THE_AIR = "flights in the air, 1 hour every 15 minutes"
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,17 @@ SESSIONS = Task(
     ("start",),
     sample=1,
 )
-TASKS = {task.name: task for task in (BATCH_JOB, SESSIONS)}
+SPANS = Task(
+    "spans",
+    flights_job,
+    pa.schema(
+        [("origin", pa.string()), ("start", TIME)]
+        + [(name, pa.int64()) for name in ("flights", "minutes", "longest")]
+    ),
+    ("origin", "start"),
+    sample=1,
+)
+TASKS = {task.name: task for task in (BATCH_JOB, SESSIONS, SPANS)}
 
 
 def rows(task: Task, result: pa.Table) -> pa.Table:

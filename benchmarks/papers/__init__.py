@@ -7,6 +7,7 @@
     scotty/     throughput, memory and latency of slicing beside buckets, buffers and trees
     cutty/      calls of `combine` and partials kept, beside pairs, panes and trees over events
     pba/        stores: throughput over sizes of windows, and the latency of each window
+    spanning/   events that last: slices in two parts and in levels, beside buckets and sweeping
 
     experiment.py   what an experiment is            contenders.py   the techniques by name
     streams.py      data in the papers' shape        timing.py       events per second, slow ones capped

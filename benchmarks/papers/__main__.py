@@ -36,6 +36,12 @@ MODULES = {
     "pba-5": "pba.figure_5",
     "pba-6": "pba.figure_6",
     "pba-7": "pba.figure_7",
+    "spanning-10": "spanning.figure_10",
+    "spanning-11": "spanning.figure_11",
+    "spanning-12": "spanning.figure_12",
+    "spanning-13": "spanning.figure_13",
+    "spanning-14": "spanning.figure_14",
+    "spanning-15": "spanning.figure_15",
 }
 
 

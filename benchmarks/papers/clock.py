@@ -16,8 +16,6 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,11 +23,10 @@ import pyarrow as pa
 from numba import types
 
 from windrow.aggregates.base import Aggregate
-from windrow.engine.compiler import bound as bind
 from windrow.engine.compiler import kernel
-from windrow.engine.stored import Operations, operations_of
+from windrow.engine.stored import Operations, compiled, operations_of
 from windrow.rolling.parallel import beside
-from windrow.stores import STORES, operations
+from windrow.stores import STORES
 from windrow.stores.base import Store
 from windrow.stores.operations import evict, insert, lift, put, query
 
@@ -65,7 +62,7 @@ def latencies(store: str, aggregate: Aggregate, column: pa.Array, size: int, *, 
     given = operations_of(bound)
     inputs = (column.to_numpy(),)
     best = np.full(len(column) - size + 1, np.iinfo(np.int64).max)
-    run = _timed(STORES[store], given)
+    run = compiled(timed_slides, STORES[store], given)
     for _ in range(runs):
         best = np.minimum(best, _once(STORES[store], given, run, inputs, size))
     # The first window has waited for all of its rows.
@@ -107,16 +104,6 @@ def timed_slides(inputs, rows, size, held, state, cells, notes, out, taken, mome
             moment[2] = answered
             made += 1
     return state, held, made
-
-
-@cache
-def _timed(store: Store, given: Operations) -> Callable[..., Any]:
-    """The loop, compiled for a store and an aggregate."""
-    functions = dict(given.functions)
-    known = {getattr(operations, name): function for name, function in functions.items()}
-    used = {name: bind(getattr(store, name), known) for name in ("insert", "evict", "query")}
-    used |= {"lift": functions["lift"], "put": functions["put"], "now": now}
-    return kernel(inspect.getsource(timed_slides), "timed_slides", used, user=given.user)
 
 
 def summary(taken: np.ndarray) -> dict[str, float]:

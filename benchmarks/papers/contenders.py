@@ -3,12 +3,14 @@
 Each is a complete operator with `process`, `advance` and `finish`. General slicing is windrow's own engine, which
 merges slices lazily, by prefix or in a tree, whichever costs least for the windows that are due: it stands for
 both the lazy and the eager slicing of the papers. Scotty calls "aggregate tree" what Cutty calls RA.
+Techniques for events that last are written as their paper writes them, and windrow's engine is `windrow` among them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ import windrow as wr
 from benchmarks.papers.scotty.count_buffer import CountBuffer
 from benchmarks.support.streams import Stream
 from windrow import techniques
+from windrow.techniques import spanning
 
 SLICING = "general slicing"
 IN_ORDER_ONLY = "in order only"
@@ -49,6 +52,15 @@ CONTENDERS = {
         Contender("aggregate tree", techniques.ReactiveAggregator),
         Contender("RA", techniques.ReactiveAggregator),
         Contender("B-Int", techniques.BaseIntervals),
+        Contender("windrow", lambda query: query.operator(mode="append")),
+        Contender("SE-Slicing", spanning.SeSlicing),
+        *(
+            Contender(f"SE-ML-Slicing, d = {height}", partial(spanning.SeMultiLevelSlicing, height=height))
+            for height in (2, 3, 7, 15, 20)
+        ),
+        Contender("Aggregate Buckets", spanning.AggregateBuckets),
+        Contender("Tuple Buckets", spanning.TupleBuckets),
+        Contender("Sweeping", spanning.PlaneSweeping),
     )
 }
 

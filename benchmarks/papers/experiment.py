@@ -19,7 +19,7 @@ from benchmarks.papers.findings import Finding
 from benchmarks.support.harness import Figure, Line, Table, Target
 
 Value = TypeVar("Value")
-Kind = Literal["lines", "bars", "stacked"]
+Kind = Literal["lines", "bars", "stacked", "map"]
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,8 @@ class Setting:
 
 @dataclass(frozen=True)
 class Panel:
-    """Techniques over an axis: `series[technique][place]` is a figure, or says why there is none.
+    """Techniques over an axis: `series[technique][place]` is a figure, or says why there is none. On a map a
+    series is a row, and its figures are the names of techniques.
 
     `beside` holds columns of the table that are not drawn, `targets` what one of the columns should reach at
     a place, `notes` what a reader of the figures must know. One with too many places to read is not `tabled`.

@@ -33,6 +33,16 @@ COLOURS = {
     "daba_lite": "#f0c287",
     "sba": "#2e6f95",
     "pba": "#d1495b",
+    "windrow": "#d1495b",
+    "SE-Slicing": "#2e6f95",
+    "SE-ML-Slicing, d = 2": "#c7e0cd",
+    "SE-ML-Slicing, d = 3": "#a3cdae",
+    "SE-ML-Slicing, d = 7": "#74b186",
+    "SE-ML-Slicing, d = 15": "#3f8f5b",
+    "SE-ML-Slicing, d = 20": "#215c37",
+    "Aggregate Buckets": "#e08e2b",
+    "Tuple Buckets": "#f0c287",
+    "Sweeping": "#444444",
     "update": "#2e6f95",
     "merge": "#e08e2b",
 }
@@ -52,11 +62,13 @@ def draw(panel: Panel, path: Path) -> None:
         axes.set_title(panel.title, fontsize=9, loc="left")
         if panel.log_y:
             axes.set_yscale("log")
-        else:
+        elif panel.kind != "map":
             axes.set_ylim(bottom=0)
         axes.grid(alpha=0.25, linewidth=0.5)
         axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
+        shrunk = 0.5 if panel.kind == "map" else 1.0
+        beside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5)}
+        axes.legend(frameon=False, fontsize=7, markerscale=shrunk, **beside)
         figure.savefig(path, metadata={"Date": None, "Creator": None})
         plt.close(figure)
 
@@ -112,4 +124,21 @@ def label(axes: Any, places: list[Any]) -> None:
         plt.setp(axes.get_xticklabels(), rotation=40, ha="right", rotation_mode="anchor")
 
 
-DRAWING = {"lines": lines, "bars": bars, "stacked": stacked}
+def map_(axes: Any, panel: Panel) -> None:
+    """A square for each place of each series, in the colour of the technique that it names."""
+    places, rows = panel.places, list(panel.series)
+    named: dict[str, tuple[list[int], list[int]]] = {}
+    for y, values in enumerate(panel.series.values()):
+        for place, name in values.items():
+            if name in COLOURS:
+                across, up = named.setdefault(str(name), ([], []))
+                across.append(places.index(place))
+                up.append(y)
+    for name, at in named.items():
+        axes.scatter(*at, marker="s", s=220, color=COLOURS[name], label=name)
+    axes.set_yticks(range(len(rows)), rows)
+    axes.set_ylim(-0.6, len(rows) - 0.4)
+    label(axes, places)
+
+
+DRAWING = {"lines": lines, "bars": bars, "stacked": stacked, "map": map_}

@@ -37,6 +37,11 @@ def ours(windows: dict[str, tuple[float, ...]], *, key: str = "k") -> wr.Query:
     )
 
 
+def ours_that_last(spec: tuple[float, float]) -> wr.Query:
+    """One window, for events that last from `ts` until `ended`."""
+    return wr.query(time=wr.span("ts", "ended"), key="k", windows={"w": _window(spec)}, aggregates=SUMS)
+
+
 def _window(spec: tuple[float, ...]) -> Any:
     if len(spec) == 1:
         return wr.session(seconds(spec[0]))
@@ -55,3 +60,17 @@ def sparks(events: Any, spec: tuple[float, ...]) -> Any:
     else:
         window = sf.window("ts", *map(seconds, spec))
     return events.groupBy("k", window.alias("w")).agg(sf.count("*").alias("n"), sf.sum("x").alias("total"))
+
+
+def sparks_that_last(events: Any, spec: tuple[float, float]) -> Any:
+    """The same in SQL: a copy of each event for each window that it overlaps. Spark has no windows for such events."""
+    from pyspark.sql import functions as sf
+
+    length, every = (round(part * 1e6) for part in spec)
+    first, last = sf.unix_micros("ts") - sf.lit(length), sf.unix_micros("ended") - sf.lit(1)
+    starts = [point - sf.pmod(point, sf.lit(every)) for point in (first, last)]
+    copies = sf.explode(sf.sequence(starts[0] + sf.lit(every), starts[1], sf.lit(every)))
+    summed = events.select("k", "x", copies.alias("at")).groupBy("k", "at")
+    start, end = (sf.timestamp_micros(sf.col("at") + sf.lit(more)) for more in (0, length))
+    sums = summed.agg(sf.count("*").alias("n"), sf.sum("x").alias("total"))
+    return sums.select("k", sf.struct(start.alias("start"), end.alias("end")).alias("w"), "n", "total")

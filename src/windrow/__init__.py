@@ -60,6 +60,7 @@ from windrow.errors import (
     WindrowError,
 )
 from windrow.query import Query, query
+from windrow.span import Span, learned, span
 from windrow.windows import (
     Window,
     band,
@@ -88,6 +89,7 @@ __all__ = [
     "LimitError",
     "Query",
     "QueryError",
+    "Span",
     "StateError",
     "UserFunctionError",
     "Window",
@@ -117,6 +119,7 @@ __all__ = [
     "landmark",
     "last",
     "latest",
+    "learned",
     "m4",
     "max",
     "max_count",
@@ -134,6 +137,7 @@ __all__ = [
     "sliding",
     "slope",
     "snapshot",
+    "span",
     "stddev",
     "sum",
     "tdigest_quantile",

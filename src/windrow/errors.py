@@ -4,7 +4,7 @@
     |-- QueryError          the query cannot mean anything, or cannot fit this table
     |-- DataError           a row cannot be processed: names column, row and value
     |-- LimitError          a stated limit on state would be passed
-    |-- StateError          a snapshot is damaged, foreign or of another version
+    |-- StateError          a snapshot is damaged, foreign or of another version; a call was interrupted half-way
     `-- UserFunctionError   a function of the user's own raised: names it and the row
 
 An error leaves the operator as it was before the call: nothing is half applied.
@@ -46,7 +46,10 @@ class LimitError(WindrowError, RuntimeError):
 
 
 class StateError(WindrowError, ValueError):
-    """A snapshot that cannot be restored: truncated, corrupted, foreign or too new."""
+    """A state that nobody can go on from.
+
+    A snapshot that is truncated, corrupted, foreign or too new, or what a call has left that was interrupted half-way.
+    """
 
 
 class UserFunctionError(WindrowError, RuntimeError):

@@ -19,7 +19,10 @@ import pyarrow as pa
 from windrow.aggregates.base import Aggregate
 from windrow.durations import DurationLike
 from windrow.errors import QueryError
+from windrow.span import Span
 from windrow.windows.base import Window
+from windrow.windows.layout import is_aligned
+from windrow.windows.session import Session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -33,11 +36,16 @@ RESERVED = ("window", "start", "end", "op", "revision")
 class Query:
     """See `query`. Equal queries compare equal; `windows` and `aggregates` are read-only mappings."""
 
-    time: str
+    time: str | Span
     key: tuple[str, ...]
     windows: Mapping[str, Window]
     aggregates: Mapping[str, Aggregate]
     ordered: bool = False
+
+    @property
+    def time_columns(self) -> tuple[str, ...]:
+        """The columns that tell when an event was; the first one is the measure that windows are cut on."""
+        return (self.time,) if isinstance(self.time, str) else self.time.columns
 
     def __hash__(self) -> int:
         parts = (frozenset(self.windows.items()), frozenset(self.aggregates.items()))
@@ -186,7 +194,7 @@ class Query:
 
 def query(
     *,
-    time: str,
+    time: str | Span,
     windows: Mapping[str, Window] | Sequence[tuple[str, Window]],
     aggregates: Mapping[str, Aggregate] | Sequence[tuple[str, Aggregate]],
     key: str | Sequence[str] = (),
@@ -194,8 +202,8 @@ def query(
 ) -> Query:
     """Build a query; everything that can be wrong without seeing data is refused here.
 
-    `windows` and `aggregates` are mappings, or sequences of (name, spec) pairs. `ordered=True`
-    promises that events come in time order; one that does not is then a bad row.
+    `time` is a column, or a `span` of two for events that last. `windows` and `aggregates` are mappings, or
+    sequences of (name, spec) pairs. `ordered=True` promises that events come in time order; one that does not is then a bad row.
 
     >>> import windrow as wr
     >>> q = wr.query(
@@ -210,7 +218,7 @@ def query(
     if not isinstance(key, Iterable):
         raise QueryError(f"a key is a column, or a sequence of columns, not {key!r}")
     keys = (key,) if isinstance(key, str) else tuple(key)
-    for column in (time, *keys):
+    for column in (*((time,) if not isinstance(time, Span) else ()), *keys):
         if not isinstance(column, str):
             raise QueryError(f"a column is given by its name, not by {column!r}")
     placed = _named(windows, Window, what="window")
@@ -220,11 +228,36 @@ def query(
     if not computed:
         raise QueryError("a query needs at least one aggregate")
     refuse_name_clashes(keys, computed)
+    if isinstance(time, Span):
+        if ordered:
+            raise QueryError(
+                "events that last end in another order than they begin: ordered=True is not for spans"
+            )
+        for name, window in placed.items():
+            require_for_spans(time, name, window)
     return Query(time, keys, MappingProxyType(placed), MappingProxyType(computed), ordered)
 
 
-def _rebuild(time: str, key: Any, windows: Any, aggregates: Any, ordered: bool) -> Query:
+def _rebuild(time: str | Span, key: Any, windows: Any, aggregates: Any, ordered: bool) -> Query:
     return query(time=time, key=key, windows=windows, aggregates=aggregates, ordered=ordered)
+
+
+def require_for_spans(time: Span, name: str, window: Window) -> None:
+    """An event that lasts belongs to windows of time, and to sessions; a moment of it to any window."""
+    if time.is_point or is_aligned(window):
+        return
+    if (
+        isinstance(window, Session)
+        and window.gap is not None
+        and time.id is None
+        and time.contributes == "whole"
+    ):
+        return
+    raise QueryError(
+        f"window {name!r} ({window}) does not say which of its windows an event of {time} belongs to that "
+        f"contributes {time.contributes!r}: use tumbling, sliding, cumulate, calendar or band windows, or sessions of whole events, or "
+        'let events contribute at their "start" or "end"'
+    )
 
 
 def _named(specs: Any, kind: type, *, what: str) -> dict[str, Any]:

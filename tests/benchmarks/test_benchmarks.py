@@ -23,6 +23,7 @@ QUESTIONS = (
     "sessions",
     "counts",
     "data_driven",
+    "spans",
     "slices",
     "rivals",
     "choice",
@@ -74,6 +75,18 @@ LINES = {
             "threshold, expression",
             "trader's window, compiled",
         ]
+    ],
+    "spans": [
+        ["events inside one slice", "events across 100 slices", "events across 1,000 slices"],
+        ["events of 100, windows of 500", "events of 100, windows of 5,000"],
+        [
+            "windrow, all at once",
+            "windrow, 10,000 at a time",
+            "polars: join_where, group_by",
+            "polars: int_ranges, explode, group_by",
+            "polars: int_ranges, explode, group_by, streaming",
+            "duckdb: unnest, GROUP BY",
+        ],
     ],
     "slices": [SLICED, SLICED, SLICED],
 }
@@ -153,6 +166,24 @@ def test_a_library_with_one_wrong_session_is_noticed(load: Any, tmp_path: Path) 
     wrong = right.slice(0, 2)
     with pytest.raises(AssertionError, match="polars, cum_sum, group_by: not the same sessions"):
         sessions.verify(Opponent({opponents.SESSION: [wrong]}, [opponents.SESSION] * 2), events, tmp_path)
+
+
+def test_a_library_with_one_wrong_hour_of_flights_is_noticed(load: Any, tmp_path: Path) -> None:
+    spans, opponents = load("spans"), load("opponents")
+    flights = load("support.flights").flights_job(500)
+    right = opponents.rows(opponents.SPANS, spans.IN_THE_AIR.run(flights))
+    jobs = [opponents.IN_THE_AIR] * 3
+    spans.verify(Opponent({opponents.IN_THE_AIR: [right]}, jobs), flights, tmp_path)
+    with pytest.raises(AssertionError, match="polars, join_where, group_by: not the same windows"):
+        spans.verify(Opponent({opponents.IN_THE_AIR: [right.slice(1)]}, jobs), flights, tmp_path)
+
+
+def test_events_inside_one_slice_cross_none(load: Any) -> None:
+    spans = load("spans")
+    table = spans.inside(1_000).table
+    starts, ends = table["since"].to_numpy(), table["until"].to_numpy()
+    assert (starts < ends).all()
+    assert (starts // spans.SLICE == (ends - 1) // spans.SLICE).all()
 
 
 def test_count_windows_are_compared_with_time_windows(load: Any) -> None:

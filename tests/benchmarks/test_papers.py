@@ -48,6 +48,14 @@ PANELS: dict[str, dict[str, list[str] | None]] = {
     "pba-5": {**lines("1 3", "pba-5-machine", "pba-5-uniform")},
     "pba-6": {**lines("0.1 0.2", "pba-6a"), **lines("10 30", "pba-6b")},
     "pba-7": {"pba-7a": None, "pba-7b": None},
+    "spanning-10": {**lines("100 1,000", *(f"spanning-10{letter}" for letter in "abc"))},
+    "spanning-11": {**lines("100 1,000", "spanning-11a", "spanning-11b")},
+    "spanning-12": {
+        **lines("1,000 5,000", *(f"spanning-12{part}" for part in ("a", "a-50", "a-500", "a-odd", "b")))
+    },
+    "spanning-13": {**lines("1,000", *(f"spanning-13{part}" for part in ("a", "a-50", "b", "b-50")))},
+    "spanning-14": {**lines("60", "spanning-14a", "spanning-14b")},
+    "spanning-15": {**lines("1.0", "spanning-15")},
 }
 
 
@@ -82,8 +90,9 @@ def test_every_experiment_fills_its_tables_and_plots(name: str, load: Any, tiny:
     assert tables == PANELS[name]
     assert outcome.panels or outcome.tables
     for panel in outcome.panels:
+        shown = str if panel.kind == "map" else (int, float)
         assert any(
-            isinstance(figure, (int, float)) for values in panel.series.values() for figure in values.values()
+            isinstance(figure, shown) for values in panel.series.values() for figure in values.values()
         )
     load("page").files(name, outcome, tmp_path)
     assert {path.stem for path in tmp_path.glob("*.svg")} == set(PANELS[name])

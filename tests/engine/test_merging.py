@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -13,7 +15,7 @@ from windrow.engine.cutting import Cells
 from windrow.engine.partials import store_for
 from windrow.engine.partials.merging import LOOPS
 from windrow.engine.windows import Due
-from windrow.planner.merging import Load, estimates
+from windrow.planner.merging import MANY_KEYS, Load, estimates
 from windrow.stores import STORES
 
 AGGREGATES = {
@@ -78,9 +80,32 @@ def test_windows_that_share_nothing_are_merged_lazily():
 
 
 def test_windows_that_overlap_are_merged_by_what_shares_most():
-    overlapping = Load(windows=1_000, covered=64_000, spread=1_064, queued=1_064)
+    overlapping = Load(windows=10_000, covered=640_000, spread=10_064, queued=10_064)
     assert estimates(overlapping)[0].store == "subtract_on_evict"
     assert estimates(overlapping, ("lazy", "flat_fat", "two_stacks_lite"))[0].store == "two_stacks_lite"
+
+
+def test_few_windows_are_merged_by_what_begins_at_once():
+    few = Load(windows=15, covered=960, spread=290, queued=290)
+    assert estimates(few)[0].store == "lazy"
+
+
+def test_few_windows_of_large_partials_are_worth_a_queue():
+    few = Load(windows=236, covered=15_104, spread=300, queued=300, width=64)
+    assert estimates(few, ("lazy", "two_stacks_lite"))[0].store == "two_stacks_lite"
+
+
+@given(
+    slices=st.integers(1, 2_000),
+    every=st.integers(1, 100),
+    windows=st.integers(1, 5_000),
+    keys=st.integers(1, 200),
+)
+def test_more_keys_never_cost_less(slices, every, windows, keys):
+    load = Load(windows, windows * slices, windows * every + slices, windows * every + slices, keys)
+    more = {e.store: e.nanoseconds for e in estimates(replace(load, keys=2 * keys))}
+    for estimate in estimates(load):
+        assert estimate.nanoseconds <= more[estimate.store] or keys < MANY_KEYS <= 2 * keys
 
 
 def test_windows_of_many_kinds_far_apart_share_a_tree():

@@ -71,6 +71,18 @@ def test_subtracting_in_one_loop_agrees_with_lazy(column, size, cuts):
     assert answers(wr.sum("x"), column, size=size, store="subtract_on_evict", cuts=cuts) == wanted
 
 
+@pytest.mark.parametrize("store", ["subtract_on_evict", "pba"])
+def test_a_sum_that_does_not_fit_is_named_and_leaves_all_as_it_was(store):
+    column = np.arange(200)
+    column[150] = 2**63 - 1
+    window = Rolling(wr.sum("x"), rows=20, store=store)
+    window.process(pa.table({"x": np.arange(20)}))
+    with pytest.raises(wr.DataError, match=r"row 150, .* the 20 rows that end with row 150 overflows int64"):
+        window.process(pa.table({"x": column}))
+    found = window.process(pa.table({"x": np.arange(20, 220)})).to_pylist()
+    assert found == [sum(range(i + 1, i + 21)) for i in range(200)]
+
+
 @given(column=COLUMNS, size=st.integers(1, 70), cuts=CUTS)
 def test_float_sums_have_the_same_bits_however_rows_come_and_on_any_number_of_threads(column, size, cuts):
     floats = column * 0.1 + 1e15 * (column == 3)

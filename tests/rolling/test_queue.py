@@ -112,7 +112,7 @@ def test_values_of_another_type_or_number_are_refused():
     with pytest.raises(QueryError, match="reads 1 columns, and types has 0"):
         Queue(wr.sum("x"), [], store="lazy", capacity=3)
     for capacity in (0, -1, True, 2.0):
-        with pytest.raises(QueryError, match="capacity must be a positive whole number"):
+        with pytest.raises(QueryError, match="capacity must be"):
             Queue(wr.sum("x"), [pa.int64()], store="lazy", capacity=capacity)
 
 

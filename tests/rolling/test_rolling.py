@@ -105,9 +105,9 @@ def test_strings_that_come_between_others_change_no_answer(kind):
 
 @pytest.mark.parametrize("value", [0, -1, 1.0, True, None, "3"])
 def test_sizes_that_are_no_sizes_are_refused(value):
-    with pytest.raises(QueryError, match="rows must be a positive whole number"):
+    with pytest.raises(QueryError, match="rows must be"):
         Rolling(wr.sum("x"), rows=value)
-    with pytest.raises(QueryError, match="every must be a positive whole number"):
+    with pytest.raises(QueryError, match="every must be"):
         Rolling(wr.sum("x"), rows=3, every=value)
 
 

@@ -68,7 +68,7 @@ def test_every_size_is_in_a_group_and_no_group_has_more_chunks_between_than_rows
 
 
 def test_a_size_must_be_a_positive_number():
-    with pytest.raises(QueryError, match="positive whole numbers, not 0"):
+    with pytest.raises(QueryError, match="rows must be between 1 and"):
         Several(wr.max("x"), rows=[3, 0])
 
 

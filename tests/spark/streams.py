@@ -61,7 +61,7 @@ def expected(query: Query, steps: Sequence[Step], **options: Any) -> Output:
     holds = 0
     for step in [*steps, Step(schema.empty_table(), 0)]:
         operator.process(step.events)
-        _advance(operator, schema.field(query.time).type, holds, given)
+        _advance(operator, schema.field(query.time_columns[0]).type, holds, given)
         holds = max(holds, step.watermark)
     rows = [row for answers in given for row in answers]
     if not given:

@@ -77,3 +77,24 @@ def test_nothing_comes_from_nothing(technique):
     ours.process(pa.table({"time": pa.array([], pa.int64())}))
     assert ours.finish().num_rows == 0
     assert ours.counters == techniques.Counters(0, 0, 0)
+
+
+def _lift(x):
+    if x == 7:
+        raise ValueError("seven")
+    return x
+
+
+def _larger(a, b):
+    return max(a, b)
+
+
+@pytest.mark.parametrize("technique", [techniques.ReactiveAggregator, techniques.AggregateBuckets])
+def test_a_function_that_raises_ends_the_operator_as_nothing_can_be_taken_back(technique):
+    mine = wr.aggregate(lift=_lift, combine=_larger, identity=0, columns=["x"], name="mine")
+    ours = technique(query(aggregates={"a": mine}))
+    with pytest.raises(wr.UserFunctionError, match="a function of 'mine' raised ValueError: seven"):
+        ours.process(pa.table({"time": [1, 2, 3], "x": [1, 7, 2]}))
+    for _ in range(2):
+        with pytest.raises(wr.StateError, match="ended with an error, and cannot go on: seven"):
+            ours.process(pa.table({"time": [4], "x": [1]}))

@@ -124,6 +124,8 @@ class Bound:
 
     Scalars and Sketch: `lower(partial, n)` gives a tuple of numbers and, last, whether the result
     is defined (null if not); `outputs` are their dtypes; `build` makes the Arrow array from them.
+    `check` finds the first result that its type cannot hold; `fits` says of the numbers of one result that it can,
+    and then the first of them is all that `build` needs.
     Multiset and Sequence: `finish` works on the whole column of windows at once (see the engine).
     """
 
@@ -135,6 +137,7 @@ class Bound:
     build: Callable[..., pa.Array] | None = None
     finish: Any = None
     check: Callable[..., Any] | None = None
+    fits: Callable[..., Any] | None = None
 
 
 class Aggregate:

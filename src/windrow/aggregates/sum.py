@@ -77,6 +77,10 @@ def find_overflow(values: list[np.ndarray], defined: np.ndarray) -> tuple[int, i
     return row, (int(values[1][row]) << 64) + (int(values[0][row]) & (2**64 - 1))
 
 
+def fits_integer(answer):  # type: ignore[no-untyped-def]
+    return answer[0] >> 63 == answer[1]
+
+
 def build_decimal(scale: int) -> Any:
     type_ = pa.decimal128(38, scale)
 
@@ -104,8 +108,9 @@ class Sum(Aggregate):
             scale = types[0].scale
             build = build_decimal(scale)
             return Bound(INTEGER_SUM, ("i",), pa.decimal128(38, scale), lower_integer, ("i", "i"), build)
-        build = plain(pa.int64())
-        return Bound(INTEGER_SUM, ("i",), pa.int64(), lower_integer, ("i", "i"), build, check=find_overflow)
+        build, check, fits = plain(pa.int64()), find_overflow, fits_integer
+        outputs = ("i", "i")
+        return Bound(INTEGER_SUM, ("i",), pa.int64(), lower_integer, outputs, build, check=check, fits=fits)
 
     def __str__(self) -> str:
         return f"sum({self.columns[0]})"

@@ -50,21 +50,19 @@ class Aligned(Engine):
 
     # -- events in -------------------------------------------------------------------------------
 
-    def too_late(
-        self, batch: pa.RecordBatch, times: np.ndarray, low: Tick
-    ) -> tuple[np.ndarray, np.ndarray] | None:
+    def too_late(self, load: Events | Parcel) -> tuple[np.ndarray, np.ndarray] | None:
         """Masks of the events whose windows are all final, and of those among them that have a window."""
-        if low >= self.threshold:
+        if load.scan[0] >= self.threshold:
             return None
-        return self.windows.missed(times, self.threshold)
+        return self.windows.missed(load.times, self.threshold)
 
-    def partly_late(self, times: np.ndarray, low: Tick) -> np.ndarray | None:
+    def partly_late(self, load: Events | Parcel) -> np.ndarray | None:
         """A mask of the events that have missed some of their windows, but not all; None: nobody has."""
-        if self.watermark is None or low >= self.horizon(self.watermark):
+        if self.watermark is None or load.scan[0] >= self.horizon(self.watermark):
             return None
         horizon = self.horizon(self.watermark)
-        missed = times < horizon
-        missed[missed] = self.windows.earliest_ends(times[missed]) <= horizon
+        missed = load.times < horizon
+        missed[missed] = self.windows.earliest_ends(load.times[missed]) <= horizon
         return missed
 
     def take(self, events: Events) -> None:
@@ -233,10 +231,10 @@ class Aligned(Engine):
         horizon = self.horizon(watermark)
         # It never goes back: a window that was added later asks for no slices that are gone.
         self.threshold = max(self.threshold, self.windows.first_open_start(horizon))
+        self.pass_by(int(np.searchsorted(self.slices.starts, self.threshold)))
         evicted = self.slices.evict_before(self.threshold)
         if self.fresh_seen:
-            self.fresh.n[:] = 0
-            self.fresh_seen = False
+            self.forget_fresh()
         self.ledger.forget(horizon)
         for store in self.binding.stores.values():
             if isinstance(store, Log):
@@ -248,8 +246,17 @@ class Aligned(Engine):
             self._collect_keys()
             self.collect_strings()
             idle = not len(self.slices) and sum(s.nbytes for s in self.stores()) > IDLE_BYTES
-            if idle or self.slices.capacity > 4 * len(self.slices) + 64:
+            # Room that was in use until now is likely to be so again.
+            if idle or self.slices.capacity > 4 * (len(self.slices) + len(evicted)) + 64:
                 self.resize(2 * len(self.slices) + 8, self.stride, slice(0, self.keys.count))
+
+    def pass_by(self, count: int) -> None:
+        """So many slices, the first ones, are about to be let go."""
+
+    def forget_fresh(self) -> None:
+        """No event is new since the last advance."""
+        self.fresh.n[:] = 0
+        self.fresh_seen = False
 
     def _coalesce(self, horizon: Tick) -> None:
         """Join slices between which no live window begins (they were cut for windows now final)."""
@@ -269,13 +276,17 @@ class Aligned(Engine):
             return
         if len(self.slices) and count <= 2 * self.keys_after_collection:
             return
-        cells = self.presence.n.reshape(-1, self.stride)[self.slices.slots, :count]
-        live = np.flatnonzero(cells.any(axis=0))
+        live = np.flatnonzero(self.live_keys())
         self.keys_after_collection = max(len(live), FEW)
         if 2 * len(live) <= count:
             kept = self.keys.kept(live)
             self.resize(2 * len(self.slices) + 8, max(1, len(live)), live)
             self.keys = kept
+
+    def live_keys(self) -> np.ndarray:
+        """Whether each key has an event in a live slice."""
+        cells = self.presence.n.reshape(-1, self.stride)[self.slices.slots, : self.keys.count]
+        return np.asarray(cells.any(axis=0))
 
     # No event waits to be folded.
     pending = 0

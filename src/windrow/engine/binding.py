@@ -1,6 +1,7 @@
 """A query bound to the types of a table: which columns are read, which partials are kept.
 
-Aggregates with equal partials on equal columns share one store; `stores` holds each once.
+Aggregates with equal partials on equal columns share one store; `stores` holds each once. Columns that an engine
+makes itself, of those of the table, are `derived`.
 """
 
 from __future__ import annotations
@@ -44,12 +45,17 @@ def is_own(partial: Any) -> bool:
 class Binding:
     """See the module."""
 
-    def __init__(self, query: Query, schema: pa.Schema, store: str = "auto") -> None:
+    def __init__(
+        self, query: Query, schema: pa.Schema, store: str = "auto", derived: tuple[pa.Field, ...] = ()
+    ) -> None:
         self._merged_by = store
+        self.derived = {field.name for field in derived}
+        self.types = pa.schema([*schema, *derived])
         self.read_windows(query)
-        require_columns(schema, (query.time, *query.key, *self.window_columns))
+        require_columns(self.types, (*query.time_columns, *query.key, *self.window_columns))
+        self.time_columns = query.time_columns
         self.schema = schema
-        self.measure = Measure(query.time, schema.field(query.time).type)
+        self.measure = Measure(query.time_columns[0], schema.field(query.time_columns[0]).type)
         self.key_schema = pa.schema([schema.field(name) for name in query.key])
         self.coders: dict[str, Coder] = {}
         self.presence = Numbers(COUNT, 0, self.measure.dtype)
@@ -58,6 +64,7 @@ class Binding:
         self.folded: list[tuple[Any, tuple[str, ...], Store]] = []
         self.needs_arrival = self.has_own = self.has_log = False
         self.uncoded: set[str] = set()
+        self.in_order: list[Store] = [self.presence]
         for name, aggregate in query.aggregates.items():
             self.add(name, aggregate)
 
@@ -67,8 +74,8 @@ class Binding:
 
     def add(self, name: str, aggregate: Aggregate) -> bool:
         """Bind one more aggregate; whether it needs a store that was not there."""
-        require_columns(self.schema, aggregate.columns)
-        types = tuple(self.schema.field(c).type for c in aggregate.columns)
+        require_columns(self.types, aggregate.columns)
+        types = tuple(self.types.field(c).type for c in aggregate.columns)
         try:
             bound = aggregate.bind(types)
         except QueryError as problem:
@@ -107,28 +114,25 @@ class Binding:
         )
         self.has_log = any(isinstance(s, Log) for _, _, s in self.folded)
         self.has_own = any(is_own(partial) for partial, _, _ in self.folded)
+        # Presence, then each store once, in the order of the aggregates: the same for equal queries, whatever was
+        # added and removed on the way.
+        found: dict[int, Store] = {id(self.presence): self.presence}
+        for answer in self.answers.values():
+            found.setdefault(id(answer.store), answer.store)
+        self.in_order = list(found.values())
         coded = set(self.coders)
         self.uncoded = {c for a in self.answers.values() for c in a.columns if c not in coded}
 
     @property
-    def in_order(self) -> list[Store]:
-        """Presence, then each store once, in the order of the aggregates: the same for equal queries,
-        whatever was added and removed on the way."""
-        found: list[Store] = [self.presence]
-        for answer in self.answers.values():
-            if not any(answer.store is known for known in found):
-                found.append(answer.store)
-        return found
-
-    @property
     def columns(self) -> tuple[str, ...]:
         """All columns that are read."""
-        return tuple(dict.fromkeys([*self.value_columns, *self.key_schema.names]))
+        read = dict.fromkeys([*self.value_columns, *self.key_schema.names])
+        return tuple(name for name in read if name not in self.derived)
 
     @property
     def value_columns(self) -> tuple[str, ...]:
         """The columns that windows and aggregates read, and the time."""
-        read = [self.measure.column, *self.window_columns]
+        read = [*self.time_columns, *self.window_columns]
         read += [c for answer in self.answers.values() for c in answer.columns]
         return tuple(dict.fromkeys(read))
 

@@ -1,7 +1,7 @@
 """A query over bounded data: the operator, fed in time order and finished.
 
 A table is sorted by time first if it is not, so that windows can be emitted as it goes and state
-stays small; an iterator of batches is taken in as it comes.
+stays small; an iterator of batches is taken in as it comes, and so are rows that open and close events.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import text_type
-from windrow.engine.columns import batches, ticks_of
+from windrow.engine.columns import batches, whole
 from windrow.engine.operator import Operator
 from windrow.errors import DataError, UserFunctionError
 from windrow.query import Query
+from windrow.span import Span
 
 BATCH = 1 << 20
 
@@ -28,12 +29,12 @@ def run(query: Query, events: Any, *, on_bad: str) -> pa.Table:
 def answer(operator: Operator, events: Any) -> pa.Table:
     """What a fresh operator says to bounded data."""
     query = operator.query
-    if not isinstance(events, (pa.Table, pa.RecordBatch)) and not _is_whole(events):
+    in_order = isinstance(query.time, Span) and query.time.id is not None
+    if in_order or (not isinstance(events, (pa.Table, pa.RecordBatch)) and not _is_whole(events)):
         operator.process(events)
         return operator.finish()
     table = _without_views(pa.Table.from_batches(batches(events))).combine_chunks()
-    operator.prepare(table.schema)
-    times, missing = ticks_of(column(table, query.time), operator.measure)
+    times, missing = operator.instants(whole(table))
     if missing is not None:
         operator.process(table)
         return operator.finish()
@@ -54,7 +55,7 @@ def answer(operator: Operator, events: Any) -> pa.Table:
         if begin + BATCH < len(times):
             following = operator.highest_time if query.ordered else times[begin + BATCH].item()
             if following is not None:
-                parts.append(operator.advance_to(following))
+                parts.append(operator.complete_to(following))
     parts.append(operator.finish())
     return pa.concat_tables(parts)
 

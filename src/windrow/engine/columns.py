@@ -219,3 +219,8 @@ def _zero(type_: pa.DataType) -> pa.Scalar:
     if pa.types.is_date32(type_):
         return pa.scalar(0, pa.int32()).cast(type_)
     return pa.scalar(0, pa.int64()).cast(type_)
+
+
+def whole(table: pa.Table) -> pa.RecordBatch:
+    """A table as one batch."""
+    return next(iter(table.combine_chunks().to_batches()), None) or _empty(table.schema)

@@ -193,10 +193,12 @@ class _UserKernel:
 
     def __call__(self, *arguments: Any) -> Any:
         while self._fast:
+            fast = self._fast[0]
             try:
-                return self._fast[0](*arguments)
+                return fast(*arguments)
             except numba.core.errors.NumbaError as problem:
-                del self._fast[0]
+                # Two threads may find out at the same time, and each way is given up once.
+                self._fast = [way for way in self._fast if way is not fast]
                 if not self._fast:
                     warn_interpreted(self._functions, problem)
         return self._slow(*arguments)
@@ -210,16 +212,34 @@ def warn_interpreted(functions: dict[str, Any], problem: Exception) -> None:
 
     Of functions that were put around those of the user's, the user's own are named.
     """
-    functions = {r: f.__wrapped__ for r, f in functions.items() if hasattr(f, "__wrapped__")} or functions
-    given = {f for f in functions.values() if f is not None}
+    own = _users_own(functions) or [(role, f) for role, f in functions.items() if f is not None]
+    given = {function for _, function in own}
     if given & _WARNED:
         return
     _WARNED.update(given)
     lines = [line.strip() for line in str(problem).splitlines() if line.strip()]
     reason = next((line for line in lines if not line.startswith(("Failed", "[", "-", "During"))), lines[0])
-    names = ", ".join(f"{role} {f.__name__!r}" for role, f in functions.items() if f is not None)
+    names = ", ".join(f"{role} {function.__name__!r}" for role, function in own)
     warnings.warn(
         f"{names}: cannot be compiled and runs as plain Python, which is slow. Numba says: {reason}",
         InterpretedWarning,
         stacklevel=2,
     )
+
+
+def _users_own(functions: dict[str, Any]) -> list[tuple[str, Any]]:
+    """The functions, and what they are for, that others were put `around`, however deep these are called."""
+    found: dict[Any, str] = {}
+    seen: set[Any] = set()
+    waiting = list(functions.values())
+    while waiting:
+        function = waiting.pop(0)
+        if not isinstance(function, types.FunctionType) or function in seen:
+            continue
+        seen.add(function)
+        if hasattr(function, "around"):
+            found[function.around] = function.__name__
+            continue
+        names = names_in(function.__code__)
+        waiting += [called for name, called in function.__globals__.items() if name in names]
+    return [(role, function) for function, role in found.items()]

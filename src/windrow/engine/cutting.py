@@ -93,6 +93,24 @@ def scan_times(times: np.ndarray) -> tuple[Any, Any, bool]:
 
 
 @jit
+def run_end(times, begin, until, step=1):  # type: ignore[no-untyped-def]
+    """The first event behind `begin` that is at or after `until`; times ascend, and `step` is how far to look first."""
+    count = times.shape[0]
+    low = begin
+    while begin + step < count and times[begin + step] < until:
+        low = begin + step
+        step *= 2
+    high = min(count, begin + step)
+    while low < high:
+        middle = (low + high) // 2
+        if times[middle] < until:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@jit
 def cut_in_order(times, edges, low, high, position):  # type: ignore[no-untyped-def]
     """Runs of a sorted column: `position[r]` is the slice of events low[r] .. high[r]-1."""
     count = times.shape[0]
@@ -106,19 +124,7 @@ def cut_in_order(times, edges, low, high, position):  # type: ignore[no-untyped-
         end = edges[j + 1]
         begin = i
         if sparse:
-            bottom, top = i, count
-            step = 64
-            while i + step < count and times[i + step] < end:
-                bottom = i + step
-                step *= 2
-            top = min(count, i + step)
-            while bottom < top:
-                middle = (bottom + top) // 2
-                if times[middle] < end:
-                    bottom = middle + 1
-                else:
-                    top = middle
-            i = bottom
+            i = run_end(times, i, end, 64)
         else:
             i += 1
             while i < count and times[i] < end:

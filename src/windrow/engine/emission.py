@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from windrow.aggregates.base import Scalars, Sketch
 from windrow.engine.binding import is_own
-from windrow.engine.partials import Log, Multisets, Numbers
+from windrow.engine.partials import Multisets, Numbers
 from windrow.engine.partials.scalars import lower_values
 from windrow.engine.user_functions import lower_failed, named
 from windrow.engine.windows import Due
@@ -130,7 +130,7 @@ class Emission:
         """Rows for windows that late events have changed since they were given out."""
         engine = self._engine
         for block in self._blocks(due):
-            fresh = engine.fresh.merge(block, self._slots, self._keys)[1]
+            fresh = engine.merged(engine.fresh, block, self._slots, self._keys)[1]
             rows = np.flatnonzero(fresh)
             if not len(rows):
                 continue
@@ -166,7 +166,7 @@ class Emission:
 
     def _merged_presence(self, block: Due) -> np.ndarray:
         engine = self._engine
-        return engine.presence.merge(block, self._slots, self._keys)[1]
+        return engine.merged(engine.presence, block, self._slots, self._keys)[1]
 
     def _present(self, block: Due) -> np.ndarray | None:
         """Windows x keys that hold an event; None if all do, as they must where there is one key."""
@@ -218,17 +218,17 @@ class Emission:
             answer = binding.answers[name]
             store = answer.store
             decoders = binding.decoders(answer)
-            if isinstance(store, Numbers):
+            if engine.is_merged(store):
+                assert isinstance(store, Numbers)
                 if id(store) not in merged:
                     merged[id(store)] = self._merged(store, block, rows)
                 fields, n = merged[id(store)]
                 column = self._lower(name, answer.bound, fields, n, block, picked, decoders)
             else:
-                assert isinstance(store, (Multisets, Log))
                 where = picked
                 if block.key is not None and isinstance(store, Multisets):
                     where = (picked[0], np.zeros(len(block), np.int64))
-                column = store.answer(answer.bound, block, self._slots, where, decoders)
+                column = engine.answer(answer, block, self._slots, where, decoders)
             columns.append(self._nulled(name, column, block.start[picked[0]]))
         return columns
 
@@ -236,7 +236,7 @@ class Emission:
         self, store: Numbers, block: Due, rows: np.ndarray | None
     ) -> tuple[list[np.ndarray], np.ndarray]:
         try:
-            fields, n = store.merge(block, self._slots, self._keys)
+            fields, n = self._engine.merged(store, block, self._slots, self._keys)
         except Exception as problem:  # a user's function may raise anything
             if not is_own(store.spec):
                 raise
@@ -250,7 +250,7 @@ class Emission:
         assert isinstance(store.spec, Scalars)
         for w in range(len(block)):
             try:
-                store.merge(block.where(slice(w, w + 1)), self._slots, self._keys)
+                self._engine.merged(store, block.where(slice(w, w + 1)), self._slots, self._keys)
             except Exception as found:  # a user's function may raise anything
                 return named(store.spec, "combine", found, where=f" in {self._window(block, w)}")
         return named(store.spec, "combine", problem)

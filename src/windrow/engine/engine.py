@@ -12,7 +12,7 @@ it ran.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
@@ -22,15 +22,15 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate, Scalars
-from windrow.engine.binding import Binding, is_own
+from windrow.engine.binding import Answer, Binding, is_own
 from windrow.engine.columns import settled
-from windrow.engine.cutting import Cells, Runs
 from windrow.engine.emission import result_schema
 from windrow.engine.keys import Keys
 from windrow.engine.loads import Parcel
 from windrow.engine.partials import Log, Numbers, Store
 from windrow.engine.settings import Settings
 from windrow.engine.user_functions import blame, named
+from windrow.engine.windows import Due
 from windrow.errors import LimitError, QueryError, UserFunctionError
 from windrow.measure import Measure, Tick
 from windrow.planner.window_set import FEW, WindowSet
@@ -42,6 +42,7 @@ IDLE_BYTES = 1 << 16
 
 Encoded = tuple[dict[str, np.ndarray], dict[str, np.ndarray | None]]
 Undo = list[tuple[Numbers, list[np.ndarray], np.ndarray]]
+Merged = tuple[list[np.ndarray], np.ndarray]
 
 
 class Engine:
@@ -50,7 +51,7 @@ class Engine:
     def __init__(self, query: Query, settings: Settings, schema: pa.Schema) -> None:
         self.query = query
         self.settings = settings
-        self.binding = Binding(query, schema, settings.store)
+        self.binding = self.bound(query, schema)
         self.measure: Measure = self.binding.measure
         self.lateness = self.measure.ticks(settings.lateness, what="lateness")
         self.keys = Keys(self.binding.key_schema)
@@ -64,6 +65,19 @@ class Engine:
         self.highest: Tick
         self.set_reach()
         self.result_schema = result_schema(self)
+
+    @property
+    def asked(self) -> Query:
+        """The query as the user gave it, for the windows of this engine."""
+        return self.query
+
+    def bound(self, query: Query, schema: pa.Schema) -> Binding:
+        """The query fitted to the types of a table."""
+        return Binding(query, schema, self.settings.store)
+
+    def computed(self, name: str, aggregate: Aggregate) -> Aggregate:
+        """What is computed for an aggregate of the query."""
+        return aggregate
 
     # -- time ------------------------------------------------------------------------------------
 
@@ -104,7 +118,7 @@ class Engine:
         """Rows that cannot be taken in because of a value: the column, a mask, the reason."""
         found = []
         for name, coder in self.binding.coders.items():
-            wrong = coder.oversized(batch.column(name))
+            wrong = None if name in self.binding.derived else coder.oversized(batch.column(name))
             if wrong is not None:
                 found.append((name, wrong, "does not fit in 64 bits"))
         return found
@@ -112,6 +126,10 @@ class Engine:
     def stores(self) -> list[Store]:
         """Everything that lies in the arena."""
         return list(self.binding.in_order)
+
+    def holders(self, store: Store) -> Sequence[Store]:
+        """Everything that holds codes of the events of a store."""
+        return (store,)
 
     def encode(self, batch: pa.RecordBatch) -> Encoded:
         """Codes of each column that is read, and the rows that are not null (None: all)."""
@@ -131,7 +149,8 @@ class Engine:
         for (_, columns), store in self.binding.stores.items():
             for position, name in enumerate(columns):
                 if name == column:
-                    store.recode(position, moved)
+                    for holder in self.holders(store):
+                        holder.recode(position, moved)
 
     def fold(
         self,
@@ -139,7 +158,7 @@ class Engine:
         times: np.ndarray,
         arrival: np.ndarray,
         origin: np.ndarray | None,
-        segments: Runs | Cells,
+        segments: Any,
     ) -> None:
         """Fold events into the cells of their segments; all of them, or none if a user's function fails.
 
@@ -147,26 +166,41 @@ class Engine:
         """
         undo: Undo = []
         for partial, columns, store in self.binding.folded:
-            if isinstance(store, Log):
-                continue
-            rows, inputs = _inputs(encoded, columns)
-            part = segments if rows is None else segments.only(rows)
+            rows, inputs = inputs_of(encoded, columns)
             stamps: tuple[np.ndarray, ...] = ()
             if isinstance(store, Numbers) and store.timed:
                 stamps = (times, arrival) if rows is None else (times[rows], arrival[rows])
-            if not is_own(partial):
-                store.fold(part, inputs, stamps)
-                continue
-            assert isinstance(store, Numbers)
-            undo.append((store, [f.copy() for f in store.fields], store.n.copy()))
-            try:
-                store.fold(part, inputs, stamps)
-            except Exception as problem:  # a user's function may raise anything
-                roll_back(undo)
-                if isinstance(problem, UserFunctionError):
-                    raise
-                where = None if origin is None else origin if rows is None else origin[rows]
-                raise blame(partial, inputs, where, problem) from problem
+            for target, where in self.targets(store, segments):
+                part = where if rows is None else where.only(rows)
+                if not is_own(partial):
+                    target.fold(part, inputs, stamps)
+                    continue
+                undo.append((target, [f.copy() for f in target.fields], target.n.copy()))
+                try:
+                    target.fold(part, inputs, stamps)
+                except Exception as problem:  # a user's function may raise anything
+                    roll_back(undo)
+                    if isinstance(problem, UserFunctionError):
+                        raise
+                    places = None if origin is None else origin if rows is None else origin[rows]
+                    raise blame(partial, inputs, places, problem) from problem
+
+    def targets(self, store: Store, segments: Any) -> list[tuple[Any, Any]]:
+        """What the events of a store are folded into, and the segments of each."""
+        return [] if isinstance(store, Log) else [(store, segments)]
+
+    def is_merged(self, store: Store) -> bool:
+        """Whether the store's windows are merged from partials of a few numbers."""
+        return isinstance(store, Numbers)
+
+    def answer(self, answer: Answer, due: Due, slots: np.ndarray, rows: Any, decoders: Any) -> pa.Array:
+        """The answer column of output rows, a window and a key each, of a store that is not merged."""
+        assert not isinstance(answer.store, Numbers)
+        return answer.store.answer(answer.bound, due, slots, rows, decoders)
+
+    def merged(self, store: Numbers, due: Due, slots: np.ndarray, keys: int) -> Merged:
+        """The partials of windows x keys, window by window, and how many values; good until the next call."""
+        return store.merge(due, slots, keys)
 
     def join(self, cells: np.ndarray, parcel: Parcel) -> None:
         """Join the partials of slices onto these cells; all of them, or none if a user's function fails."""
@@ -225,7 +259,7 @@ class Engine:
         for _, columns, store in self.binding.folded:
             if not isinstance(store, Log):
                 continue
-            rows, inputs = _inputs(encoded, columns)
+            rows, inputs = inputs_of(encoded, columns)
             which = np.arange(len(times)) if rows is None else rows
             if inside is not None:
                 here = np.isin(which, inside, assume_unique=True)
@@ -254,9 +288,10 @@ class Engine:
             if not coder.text or len(coder.dictionary) <= max(FEW, 2 * coder.kept):
                 continue
             used = [
-                store.codes(position)
+                holder.codes(position)
                 for (_, columns), store in self.binding.stores.items()
                 for position, column in enumerate(columns)
+                for holder in self.holders(store)
                 if column == name
             ]
             alive = np.unique(np.concatenate(used))
@@ -282,7 +317,7 @@ class Engine:
     def add_aggregate(self, name: str, aggregate: Aggregate) -> Tick | None:
         """Compute one more aggregate; the first start of a window for which it is complete."""
         earlier = {a.key: n for n, a in self.binding.answers.items()}
-        fresh = self.binding.add(name, aggregate)
+        fresh = self.binding.add(name, self.computed(name, aggregate))
         together = {**self.query.aggregates, name: aggregate}
         self.query = replace(self.query, aggregates=MappingProxyType(together))
         self.result_schema = result_schema(self)
@@ -318,7 +353,7 @@ def _is_own(store: Store) -> bool:
     return isinstance(store, Numbers) and is_own(store.spec)
 
 
-def _inputs(encoded: Encoded, columns: tuple[str, ...]) -> tuple[np.ndarray | None, list[np.ndarray]]:
+def inputs_of(encoded: Encoded, columns: tuple[str, ...]) -> tuple[np.ndarray | None, list[np.ndarray]]:
     """The rows without a null in these columns (None: all), and their codes."""
     codes, present = encoded
     rows = common_rows([present[c] for c in columns if present[c] is not None])

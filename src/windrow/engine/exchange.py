@@ -22,17 +22,20 @@ from windrow.engine import loads
 from windrow.engine.aligned import Aligned
 from windrow.engine.binding import Answer, Binding
 from windrow.engine.columns import ticks_of
-from windrow.engine.cutting import Cells, find_extents
+from windrow.engine.cutting import Cells, find_extents, scan_times
 from windrow.engine.engine import Engine
 from windrow.engine.intake import Bounds, Intake
 from windrow.engine.keyed.engine import Keyed
 from windrow.engine.keys import Words
-from windrow.engine.loads import Events, packed
+from windrow.engine.loads import ROLE, Events, packed
 from windrow.engine.partials import Numbers
 from windrow.engine.settings import Settings
+from windrow.engine.spanning.lifespans import Lifespans
+from windrow.engine.spanning.parcels import in_halves, obstacle_to_slices, of_instants
 from windrow.errors import QueryError
-from windrow.planner.layout import is_aligned
 from windrow.query import Query
+from windrow.span import Span
+from windrow.windows.layout import is_aligned
 from windrow.windows.session import Session
 
 # Events have been looked at before they come here; how many slices they make is for the receiver to judge.
@@ -55,6 +58,10 @@ def obstacle_of(query: Query, binding: Binding) -> str | None:
         why = _why_not(answer, binding)
         if why is not None:
             return f"aggregate {name!r} ({query.aggregates[name]}) {why}"
+    if isinstance(query.time, Span):
+        why = obstacle_to_slices(query.time, query, binding)
+        if why is not None:
+            return why
     for name in query.key:
         if name.startswith("#"):
             return f"key column {name!r} begins with '#', as the columns of slices do"
@@ -85,10 +92,12 @@ def slice_schema(query: Query, schema: pa.Schema) -> pa.Schema:
 def _engine(query: Query, schema: pa.Schema) -> Aligned | Keyed:
     """An empty engine for the query; an error if its events cannot become slices."""
     kind: Any = Aligned if all(map(is_aligned, query.windows.values())) else Keyed
-    engine: Aligned | Keyed = kind(query, SETTINGS, schema)
-    why = obstacle_of(query, engine.binding)
+    why = obstacle(query, schema)
     if why is not None:
         raise QueryError(f"events cannot become slices before they meet their operator: {why}")
+    if isinstance(query.time, Span):
+        query, schema = of_instants(query), schema.append(pa.field(ROLE, pa.int64()))
+    engine: Aligned | Keyed = kind(query, SETTINGS, schema)
     return engine
 
 
@@ -98,13 +107,21 @@ def slices_of(query: Query, batch: pa.RecordBatch) -> pa.RecordBatch:
     Events that lie in no window leave no trace.
     """
     engine = _engine(query, batch.schema)
-    times, missing = ticks_of(batch.column(query.time), engine.measure)
+    times, missing = ticks_of(batch.column(query.time_columns[0]), engine.measure)
+    if isinstance(query.time, Span) and len(times):
+        lives = Lifespans(query.time, engine.measure, batch.schema).read(batch, engine.highest, None)
+        intake = Intake(query.time.start, SETTINGS, ordered=False)
+        bounds = Bounds.of([engine], SETTINGS, None, None)
+        intake.without_bad(
+            [engine], bounds, batch, lives.starts, scan_times(lives.starts), missing, lives.culprits
+        )
+        batch, times = in_halves(batch, engine.windows, lives.starts, lives.lasts)
     if not len(times):
         nobody = np.empty(0, np.int64)
         return packed(engine, nobody, times, times, nobody)
     events = Events(batch, times, 0, np.arange(len(times)))
     bounds = Bounds.of([engine], SETTINGS, None, None)
-    intake = Intake(query.time, SETTINGS, ordered=False)
+    intake = Intake(query.time_columns[0], SETTINGS, ordered=False)
     intake.without_bad([engine], bounds, batch, times, events.scan, missing)
     if isinstance(engine, Keyed):
         engine.take(events)

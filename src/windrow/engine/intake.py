@@ -69,11 +69,29 @@ class Intake:
         times: np.ndarray,
         scan: tuple[Tick, Tick, bool],
         missing: np.ndarray | None,
+        known: Sequence[tuple[str, np.ndarray, str]] = (),
     ) -> tuple[np.ndarray, pa.Table] | None:
-        """A mask of the good rows and a table of the bad ones; None if all are good."""
-        culprits = [found for engine in engines for found in engine.bad_values(batch)]
+        """A mask of the good rows and a table of the bad ones; None if all are good. See `judged`."""
+        bad, reasons = self.judged(engines, bounds, batch, times, scan, missing, known)
+        return None if bad is None else self.refuse(batch, bad, reasons)
+
+    def judged(
+        self,
+        engines: Sequence[Engine],
+        bounds: Bounds,
+        batch: pa.RecordBatch,
+        times: np.ndarray,
+        scan: tuple[Tick, Tick, bool],
+        missing: np.ndarray | None,
+        known: Sequence[tuple[str, np.ndarray, str]] = (),
+    ) -> tuple[np.ndarray | None, list[tuple[str, str]]]:
+        """For each row a number of a list of reasons, or -1, and that list; None if all rows are good.
+
+        `known` are rows that are bad for a reason that was found before: the column, a mask, the reason.
+        """
+        culprits = [*known, *(found for engine in engines for found in engine.bad_values(batch))]
         if missing is None and not culprits and bounds.hold(*scan):
-            return None
+            return None, []
         reasons = [(self._time, NO_TIME), (self._time, NO_EDGES), (self._time, NO_ORDER)]
         reasons.append((self._time, f"is more than {self._settings.max_ahead} ahead of the watermark"))
         bad = np.full(len(times), -1)
@@ -89,12 +107,16 @@ class Intake:
             floor = bounds.lowest if bounds.floor is None else bounds.floor
             highest = np.maximum.accumulate(np.where(bad >= 0, floor, np.maximum(times, floor)))
             bad[(bad < 0) & (times < highest)] = 2
-        rows = np.flatnonzero(bad >= 0)
-        return self._refuse(batch, bad, rows, reasons) if len(rows) else None
+        return (bad, reasons) if (bad >= 0).any() else (None, [])
 
-    def _refuse(
-        self, batch: pa.RecordBatch, bad: np.ndarray, rows: np.ndarray, reasons: list[tuple[str, str]]
+    def refuse(
+        self, batch: pa.RecordBatch, bad: np.ndarray, reasons: list[tuple[str, str]]
     ) -> tuple[np.ndarray, pa.Table]:
+        """An error for the first bad row, or a mask of the good ones and a table of the bad ones.
+
+        `bad` is, for each row, a number of `reasons` (column and what is wrong), or -1.
+        """
+        rows = np.flatnonzero(bad >= 0)
         if self._settings.on_bad == "raise":
             row = int(rows[0])
             column, problem = reasons[int(bad[row])]

@@ -8,6 +8,9 @@ A *slice batch* is an Arrow record batch that stands for many events, with one r
     "#<i>.n"             how many values are in store i; stores are counted from 1, in the order of the
     "#<i>.f<j>"          aggregates, and field j of the partial that they are folded into
 
+Where events last, "#role" follows the key columns: such a row stands for events that begin in the slice and go on, that end in it,
+or that do both (see `spanning.parcels`).
+
 Several rows may be for the same slice of the same key. Where its slice begins and ends does not travel:
 the receiver finds it from "#first", because both have the same windows.
 """
@@ -27,13 +30,15 @@ from windrow.engine.partials import Numbers
 from windrow.errors import QueryError
 from windrow.measure import Tick
 from windrow.schema import require_columns
+from windrow.span import Span
 
 if TYPE_CHECKING:
     from windrow.engine.aligned import Aligned
     from windrow.engine.engine import Engine
     from windrow.engine.keyed.engine import Keyed
 
-FIRST, LAST, SIZE = "#first", "#last", "#n"
+FIRST, LAST, SIZE, ROLE = "#first", "#last", "#n", "#role"
+INSIDE, BEGINS, ENDS = range(3)
 Partial = tuple[np.ndarray, list[np.ndarray]]
 
 
@@ -54,18 +59,44 @@ class Load:
 
 
 @dataclass
+class Going:
+    """Of events that are noted piece by piece: the arrival number of each, and the instant up to which it was noted
+    before (one before its start: it was not), and whether it goes on behind this piece."""
+
+    arrival: np.ndarray
+    since: np.ndarray
+    on: np.ndarray
+
+    def where(self, keep: np.ndarray) -> Going:
+        return Going(self.arrival[keep], self.since[keep], self.on[keep])
+
+
+@dataclass
 class Events(Load):
     """Events; `rows` are their places in the batch that the user gave, if anybody wants to know.
 
-    The arrival number of the first one is `arrival`, and the others follow it one by one.
+    The arrival number of the first one is `arrival`, and the others follow it one by one. Events that last have
+    `lasts`: the last instant of each, where `times` are the first ones; and `roles`, if a row may open or close one.
     """
 
     arrival: int
     rows: np.ndarray | None
+    lasts: np.ndarray | None = None
+    going: Going | None = None
+    roles: np.ndarray | None = None
 
     def where(self, keep: np.ndarray) -> Events:
         rows = None if self.rows is None else self.rows[keep]
-        return Events(self.batch.filter(pa.array(keep)), self.times[keep], self.arrival, rows)
+        lasts = None if self.lasts is None else self.lasts[keep]
+        going = None if self.going is None else self.going.where(keep)
+        roles = None if self.roles is None else self.roles[keep]
+        batch = self.batch.filter(pa.array(keep))
+        return Events(batch, self.times[keep], self.arrival, rows, lasts, going, roles)
+
+    @property
+    def arrivals(self) -> np.ndarray:
+        """The arrival number of each event."""
+        return self.arrival + np.arange(len(self)) if self.going is None else self.going.arrival
 
     def count(self, which: np.ndarray | None = None) -> int:
         """How many events these are, or those of them for which `which` holds."""
@@ -73,7 +104,7 @@ class Events(Load):
 
     @property
     def high(self) -> Tick:
-        return self.scan[1]
+        return self.scan[1] if self.lasts is None else self.lasts.max().item()
 
     def give_to(self, engine: Aligned | Keyed) -> None:
         engine.take(self)
@@ -81,11 +112,12 @@ class Events(Load):
 
 @dataclass
 class Parcel(Load):
-    """The rows of a slice batch; `partials` are the counts and the fields of each store."""
+    """The rows of a slice batch; `partials` are the counts and the fields of each store, `roles` those of events that last."""
 
     last: np.ndarray
     sizes: np.ndarray
     partials: list[Partial]
+    roles: np.ndarray | None = None
 
     @classmethod
     def read(cls, batch: pa.RecordBatch, engine: Engine) -> Parcel:
@@ -101,13 +133,14 @@ class Parcel(Load):
             (columns[f"#{i}.n"], [columns[f"#{i}.f{j}"] for j in range(len(store.fields))])
             for i, store in _stores(engine)
         ]
-        return cls(batch, columns[FIRST], columns[LAST], columns[SIZE], partials)
+        return cls(batch, columns[FIRST], columns[LAST], columns[SIZE], partials, columns.get(ROLE))
 
     def where(self, keep: np.ndarray) -> Parcel:
         """The rows at which the mask `keep` holds, or the rows that it names, in its order."""
         batch = self.batch.filter(pa.array(keep)) if keep.dtype == bool else self.batch.take(pa.array(keep))
         partials = [(n[keep], [field[keep] for field in fields]) for n, fields in self.partials]
-        return Parcel(batch, self.times[keep], self.last[keep], self.sizes[keep], partials)
+        roles = None if self.roles is None else self.roles[keep]
+        return Parcel(batch, self.times[keep], self.last[keep], self.sizes[keep], partials, roles)
 
     def count(self, which: np.ndarray | None = None) -> int:
         """How many events these stand for, or those of them for which `which` holds."""
@@ -125,6 +158,8 @@ def slice_schema(engine: Engine) -> pa.Schema:
     """The schema of the slice batches of an engine, whose partials are all of a few numbers."""
     tick, whole = pa.from_numpy_dtype(engine.measure.dtype), pa.int64()
     fields = [pa.field(f.name, f.type) for f in engine.keys.schema]
+    if isinstance(engine.query.time, Span):
+        fields.append(pa.field(ROLE, whole))
     fields += [pa.field(FIRST, tick), pa.field(LAST, tick), pa.field(SIZE, whole)]
     for i, store in _stores(engine):
         fields.append(pa.field(f"#{i}.n", whole))

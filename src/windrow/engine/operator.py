@@ -24,18 +24,23 @@ from windrow.aggregates.base import Aggregate
 from windrow.engine.aligned import Aligned
 from windrow.engine.columns import batches, ticks_of
 from windrow.engine.completeness import next_after
-from windrow.engine.cutting import scan_times
 from windrow.engine.emission import empty_result
+from windrow.engine.engines import engines_for
 from windrow.engine.exchange import obstacle_of
 from windrow.engine.intake import Bounds, Intake
 from windrow.engine.keyed.engine import Keyed
 from windrow.engine.loads import Events, Parcel
 from windrow.engine.settings import Counters, Metrics, Settings
+from windrow.engine.spanning.engine import Spanning
+from windrow.engine.spanning.lasting import Lasting
+from windrow.engine.spanning.lifespans import Culprits
+from windrow.engine.spanning.open_events import OpenEvents
 from windrow.errors import QueryError
 from windrow.measure import Measure, Point, PointLike, Tick, parse_point
-from windrow.planner.layout import is_aligned
-from windrow.query import Query, refuse_name_clashes, require_named
+from windrow.query import Query, refuse_name_clashes, require_for_spans, require_named
+from windrow.span import Span
 from windrow.windows.base import Window
+from windrow.windows.layout import is_aligned
 
 
 class Operator:
@@ -50,7 +55,8 @@ class Operator:
         self.watermark: Tick | None = None
         self.highest_time: Tick | None = None
         self.early_watermark: Point | None = None
-        self._intake = Intake(query.time, settings, ordered=query.ordered)
+        self.lasting: Lasting | None = None
+        self._intake = Intake(query.time_columns[0], settings, ordered=query.ordered)
         self._late: list[pa.RecordBatch] = []
         self._bad: list[pa.Table] = []
 
@@ -70,11 +76,27 @@ class Operator:
 
     def _process(self, batch: pa.RecordBatch) -> None:
         self.prepare(batch.schema)
-        times, missing = ticks_of(batch.column(self.query.time), self.measure)
-        if len(times):
-            rows = np.arange(len(times)) if any(e.binding.has_own for e in self.engines) else None
+        if batch.num_rows:
             with self._whole():
-                self._sort_out(Events(batch, times, self.counters.arrivals, rows), missing)
+                self._sort_out(*self._read(batch))
+
+    def _read(self, batch: pa.RecordBatch) -> tuple[Events, np.ndarray | None, Culprits]:
+        """The events of a batch, rows without a time, and rows that are bad for another reason of time."""
+        rows = np.arange(batch.num_rows) if any(e.binding.has_own for e in self.engines) else None
+        arrival = self.counters.arrivals
+        if self.lasting is None:
+            times, missing = ticks_of(batch.column(self.query.time_columns[0]), self.measure)
+            return Events(batch, times, arrival, rows), missing, []
+        bounds = Bounds.of(self.engines, self.settings, self.watermark, None)
+        return self.lasting.read(batch, rows, arrival, bounds.highest, bounds.ahead)
+
+    def instants(self, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray | None]:
+        """The times by which events are sorted, and a mask of the rows that have none."""
+        self.prepare(batch.schema)
+        events, missing, culprits = self._read(batch)
+        for _, wrong, _ in culprits:
+            missing = wrong if missing is None else missing | wrong
+        return events.times, missing
 
     def take_slices(self, batch: pa.RecordBatch) -> None:
         """As `process`, of events that became slices elsewhere: a batch that `exchange.slices_of` gives.
@@ -111,16 +133,22 @@ class Operator:
             for engine in self.engines:
                 engine.binding.require_same(schema)
             return
-        engine = self._engine(self.query, schema)
-        early = self.early_watermark
-        watermark = None if early is None else engine.measure.point(early, what="watermark")
-        self.engines, self.schema = [engine], schema
+        engines = self._engines(self.query, schema)
+        measure, early = engines[0].measure, self.early_watermark
+        watermark = None if early is None else measure.point(early, what="watermark")
+        self.fit(engines, schema)
         if watermark is not None:
             self.advance_to(watermark)
 
-    def _engine(self, query: Query, schema: pa.Schema) -> Aligned | Keyed:
-        kind = Aligned if all(map(is_aligned, query.windows.values())) else Keyed
-        return kind(query, self.settings, schema)
+    def _engines(self, query: Query, schema: pa.Schema) -> list[Aligned | Keyed]:
+        """Empty engines that answer a query together."""
+        return engines_for(query, self.settings, schema)
+
+    def fit(self, engines: list[Aligned | Keyed], schema: pa.Schema) -> None:
+        """Work with these engines, on tables of this schema."""
+        if isinstance(self.query.time, Span):
+            self.lasting = Lasting(self.query, engines[0], schema)
+        self.engines, self.schema = engines, schema
 
     def sift(self, batch: pa.RecordBatch) -> tuple[np.ndarray, pa.Table] | None:
         """Bad rows as `process` would find them in the first batch; nothing is taken in.
@@ -128,32 +156,57 @@ class Operator:
         A mask of the good rows and a table of the bad ones; None if all are good.
         """
         self.prepare(batch.schema)
-        times, missing = ticks_of(batch.column(self.query.time), self.measure)
-        if not len(times):
+        if not batch.num_rows:
             return None
+        events, missing, culprits = self._read(batch)
         bounds = Bounds.of(self.engines, self.settings, None, None)
-        return self._intake.without_bad(self.engines, bounds, batch, times, scan_times(times), missing)
+        return self._intake.without_bad(
+            self.engines, bounds, batch, events.times, events.scan, missing, culprits
+        )
 
-    def _sort_out(self, events: Events, missing: np.ndarray | None) -> None:
+    def _sort_out(self, events: Events, missing: np.ndarray | None, culprits: Culprits) -> None:
         """Set bad and late rows aside, and let the engines take the rest."""
         floor = self.highest_time if self.query.ordered else None
         if self.query.ordered and floor is None:
             floor = self.engines[0].lowest
         bounds = Bounds.of(self.engines, self.settings, self.watermark, floor)
         batch, times = events.batch, events.times
-        refused = self._intake.without_bad(self.engines, bounds, batch, times, events.scan, missing)
-        if refused is not None:
-            good, bad = refused
-            self._bad.append(bad)
-            self.counters.bad += bad.num_rows
+        bad, reasons = self._intake.judged(self.engines, bounds, batch, times, events.scan, missing, culprits)
+        open_events = None if self.lasting is None else self.lasting.open_events
+        if open_events is not None:
+            bad, reasons = open_events.judged(events, bad, reasons)
+        if bad is not None:
+            good, rows = self._intake.refuse(batch, bad, reasons)
+            self._bad.append(rows)
+            self.counters.bad += rows.num_rows
             events = events.where(good)
-        if len(events):
+        if not len(events):
+            return
+        if open_events is None:
             self._hand_over(events)
+        else:
+            self._follow(events, open_events)
+        if self.lasting is not None and events.lasts is not None:
+            self.lasting.release.note(events.times, events.lasts)
+
+    def _follow(self, events: Events, open_events: OpenEvents) -> None:
+        """Take in rows that may open or close an event."""
+        (engine,) = self.engines
+        assert isinstance(engine, Spanning)
+        noted, late = open_events.take(events, engine)
+        if late.any():
+            self._late.append(events.batch.filter(pa.array(late)))
+        self.counters.late += int(late.sum())
+        self.counters.arrivals += len(events)
+        self.counters.events += noted
+        self._note_time(events.high)
+
+    def _note_time(self, high: Tick) -> None:
+        self.highest_time = high if self.highest_time is None else max(self.highest_time, high)
 
     def _hand_over(self, load: Events | Parcel) -> None:
         kept = self._kept()
-        low = load.scan[0]
-        lates = [engine.too_late(load.batch, load.times, low) for engine in self.engines]
+        lates = [engine.too_late(load) for engine in self.engines]
         late_events = 0
         missed = [0]
         if any(late is not None for late in lates):
@@ -163,7 +216,7 @@ class Operator:
                 part = load if late is None else load.where(~late[0])
                 if len(part):
                     part.give_to(engine)
-                    partly = engine.partly_late(part.times, part.scan[0])
+                    partly = engine.partly_late(part)
                     missed.append(0 if partly is None else part.count(partly))
         except BaseException:
             self.engines = kept or self.engines
@@ -171,7 +224,7 @@ class Operator:
         self.counters.arrivals += load.count()
         # What several engines count may be the same events.
         self.counters.partly_late += max(missed)
-        self.highest_time = load.high if self.highest_time is None else max(self.highest_time, load.high)
+        self._note_time(load.high)
         self.counters.events += load.count() - late_events
 
     def _set_late_aside(self, load: Events | Parcel, lates: list[Any], missed: list[int]) -> int:
@@ -215,16 +268,28 @@ class Operator:
         if not self.engines:
             self._remember(Point(number=math.inf))
             return empty_result(self.query, self.settings.mode)
-        return self.advance_to(self.measure.highest)
+        return self.complete_to(self.measure.highest)
 
     def advance_to(self, watermark: Tick) -> pa.Table:
         """As `advance`, with the watermark in ticks."""
-        measure = self.measure
+        if self.lasting is None or watermark >= self.measure.highest:
+            return self.complete_to(watermark)
+        said = self.lasting.said
+        if said is not None and watermark < said:
+            raise self._went_back(said, watermark)
+        rows = self.complete_to(self.lasting.released(watermark, self.watermark, self.measure.lowest))
+        self.lasting.said = watermark
+        return rows
+
+    def complete_to(self, watermark: Tick) -> pa.Table:
+        """Say that all windows that end at or before `watermark` are complete, whatever their release delay."""
         if self.watermark is not None and watermark < self.watermark:
-            raise QueryError(
-                f"the watermark went back from {measure.scalar(self.watermark)} to {measure.scalar(watermark)}"
-            )
+            raise self._went_back(self.watermark, watermark)
         kept = self._kept()
+        if self.lasting is not None and self.lasting.open_events is not None:
+            (engine,) = self.engines
+            assert isinstance(engine, Spanning)
+            self.lasting.open_events.note(engine, watermark, self.highest_time)
         try:
             rows = [batch for engine in self.engines for batch in engine.advance(watermark)]
         except BaseException:
@@ -232,6 +297,10 @@ class Operator:
             raise
         self.watermark = watermark
         return pa.Table.from_batches(rows, self.engines[0].result_schema)
+
+    def _went_back(self, before: Tick, now: Tick) -> QueryError:
+        shown = (self.measure.scalar(tick) for tick in (before, now))
+        return QueryError("the watermark went back from {} to {}".format(*shown))
 
     def _kept(self) -> list[Aligned | Keyed]:
         """Copies of the engines, if there are several: one that fails must not leave others ahead."""
@@ -303,6 +372,8 @@ class Operator:
         A window that depends on more than time is complete from the newest event on.
         """
         require_named(name, window, Window, self.query.windows, what="window")
+        if isinstance(self.query.time, Span):
+            require_for_spans(self.query.time, name, window)
         query = replace(self.query, windows=MappingProxyType({**self.query.windows, name: window}))
         if not self.engines:
             self.query = query
@@ -319,7 +390,7 @@ class Operator:
         """Answer a window by an engine of its own, which sees events from now on."""
         assert self.schema is not None
         alone = replace(self.query, windows=MappingProxyType({name: window}))
-        engine = self._engine(alone, self.schema)
+        (engine,) = self._engines(alone, self.schema)
         start = None
         if self.highest_time is not None:
             start = engine.begin_after(self.highest_time)

@@ -24,6 +24,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import math
+import types
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -34,6 +35,7 @@ import numpy as np
 from windrow.aggregates.base import Bound, Field, Scalars, Sketch
 from windrow.engine.compiler import bound as bind
 from windrow.engine.compiler import kernel
+from windrow.engine.fingerprint import names_in
 from windrow.engine.user_functions import field_types
 from windrow.errors import QueryError
 from windrow.stores import operations
@@ -75,12 +77,23 @@ def compiled(loop: Callable[..., Any], store: Store, given: Operations, *, alloc
 
     `allocates` says whether the loop makes arrays; sketches always do.
     """
-    functions: dict[str, Callable[..., Any] | None] = dict(given.functions)
     known = {getattr(operations, name): function for name, function in given.functions}
-    functions |= {name: bind(getattr(store, name), known) for name in ("insert", "evict", "query")}
+    known |= {
+        getattr(operations, name): bind(getattr(store, name), known) for name in ("insert", "evict", "query")
+    }
+    return compiled_with(known, loop, given, allocates=allocates)
+
+
+def compiled_with(
+    known: dict[Any, Any], loop: Callable[..., Any], given: Operations, *, allocates: bool = False
+) -> Any:
+    """A loop with the functions `known` in the place of those that it names, and that others name which it calls."""
+    names = names_in(loop.__code__)
+    called = {name: f for name, f in loop.__globals__.items() if name in names}
+    used = {name: bind(f, known) for name, f in called.items() if isinstance(f, types.FunctionType)}
+    used |= {name: f.py_func for name, f in called.items() if hasattr(f, "py_func")}
     allocates = allocates or any(width is not None for width in given.widths)
-    source = inspect.getsource(loop)
-    return kernel(source, loop.__name__, functions, user=given.user, allocates=allocates)
+    return kernel(inspect.getsource(loop), loop.__name__, used, user=given.user, allocates=allocates)
 
 
 def operations_of(bound: Bound, *, masked: bool = False) -> Operations:
@@ -200,5 +213,5 @@ def _written(
     for name, function in made.items():
         function.__qualname__ = f"{name}_{label}"
         if f"{name}_" in given:
-            function.__wrapped__ = given[f"{name}_"]
+            function.around = given[f"{name}_"]
     return Operations(tuple(made.items()), dtypes, widths, identities, user)

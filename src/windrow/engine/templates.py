@@ -21,33 +21,33 @@ from __future__ import annotations
 from functools import cache
 
 
-def _list(letter: str, count: int, index: str = "") -> str:
+def listed(letter: str, count: int, index: str = "") -> str:
     return "".join(f"{letter}{i}{index}, " for i in range(count))
 
 
-def _tuple(letter: str, count: int, index: str = "", bare: bool = False) -> str:
-    return f"{letter}0{index}" if bare else f"({_list(letter, count, index)})"
+def tupled(letter: str, count: int, index: str = "", bare: bool = False) -> str:
+    return f"{letter}0{index}" if bare else f"({listed(letter, count, index)})"
 
 
-def _targets(letter: str, count: int, bare: bool) -> str:
-    return f"{letter}0" if bare else _list(letter, count)
+def targets(letter: str, count: int, bare: bool) -> str:
+    return f"{letter}0" if bare else listed(letter, count)
 
 
-def _store(letter: str, count: int, index: str, indent: int, source: str = "a") -> str:
+def stored(letter: str, count: int, index: str, indent: int, source: str = "a") -> str:
     return "".join(f"{' ' * indent}{letter}{i}{index} = {source}{i}\n" for i in range(count))
 
 
 @cache
 def scalars(columns: int, fields: int, timed: bool, folded: bool, bare: bool, lifted: bool) -> str:
     """fold_runs, fold_cells, the four merges, absorb_slots and absorb_rows for scalars."""
-    inputs = _list("x", columns) + ("t, s, " if timed else "")
-    event = _list("x", columns, "[i]") + ("t[i], s[i], " if timed else "")
-    f, o, p, g = (_list(letter, fields) for letter in "fopg")
-    acc = _targets("a", fields, bare)
+    inputs = listed("x", columns) + ("t, s, " if timed else "")
+    event = listed("x", columns, "[i]") + ("t[i], s[i], " if timed else "")
+    f, o, p, g = (listed(letter, fields) for letter in "fopg")
+    acc = targets("a", fields, bare)
 
     def combine(left: str, left_index: str, right: str, right_index: str) -> str:
-        one = _tuple(left, fields, left_index, bare)
-        two = _tuple(right, fields, right_index, bare)
+        one = tupled(left, fields, left_index, bare)
+        two = tupled(right, fields, right_index, bare)
         return f"{acc} = combine({one}, {two})\n" if fields else "pass\n"
 
     def load(letter: str, index: str, indent: int) -> str:
@@ -57,20 +57,20 @@ def scalars(columns: int, fields: int, timed: bool, folded: bool, bare: bool, li
         run_body = event_body = "            pass\n"
     else:
         event_body = (
-            f"            {acc} = combine({_tuple('f', fields, '[c]', bare)}, lift({event}))\n"
-            + _store("f", fields, "[c]", 12)
+            f"            {acc} = combine({tupled('f', fields, '[c]', bare)}, lift({event}))\n"
+            + stored("f", fields, "[c]", 12)
         )
         if folded:
             run_body = (
-                f"            {acc} = combine({_tuple('f', fields, '[c]', bare)}, fold({inputs}lo, hi))\n"
-                + _store("f", fields, "[c]", 12)
+                f"            {acc} = combine({tupled('f', fields, '[c]', bare)}, fold({inputs}lo, hi))\n"
+                + stored("f", fields, "[c]", 12)
             )
         else:
             run_body = (
                 load("f", "[c]", 12)
                 + "            for i in range(lo, hi):\n"
-                + f"                {acc} = combine({_tuple('a', fields, '', bare)}, lift({event}))\n"
-                + _store("f", fields, "[c]", 12)
+                + f"                {acc} = combine({tupled('a', fields, '', bare)}, lift({event}))\n"
+                + stored("f", fields, "[c]", 12)
             )
     return f"""
 def fold_runs(low, high, cell, {inputs}{f}n):
@@ -93,13 +93,13 @@ def merge_lazy(first, last, slot, stride, keys, {f}n, {o}on):
         for k in range(keys):
             c = base + k
             d = w * keys + k
-{_copy("o", "[d]", "f", "[c]", fields, 12)}            on[d] = n[c]
+{copied("o", "[d]", "f", "[c]", fields, 12)}            on[d] = n[c]
         for r in range(first[w] + 1, last[w]):
             base = slot[r] * stride
             for k in range(keys):
                 c = base + k
                 d = w * keys + k
-                {combine("o", "[d]", "f", "[c]")}{_store("o", fields, "[d]", 16)}                on[d] += n[c]
+                {combine("o", "[d]", "f", "[c]")}{stored("o", fields, "[d]", 16)}                on[d] += n[c]
 
 
 def merge_prefix(first, last, low, high, slot, stride, keys, {f}n, {p}pn, {o}on):
@@ -109,13 +109,13 @@ def merge_prefix(first, last, low, high, slot, stride, keys, {f}n, {p}pn, {o}on)
         d = (r - low) * keys
         for k in range(keys):
             c = base + k
-            {combine("p", "[d + k]", "f", "[c]")}{_store("p", fields, "[d + keys + k]", 12)}            pn[d + keys + k] = pn[d + k] + n[c]
+            {combine("p", "[d + k]", "f", "[c]")}{stored("p", fields, "[d + keys + k]", 12)}            pn[d + keys + k] = pn[d + k] + n[c]
     for w in range(first.shape[0]):
         a = (first[w] - low) * keys
         b = (last[w] - low) * keys
         for k in range(keys):
             d = w * keys + k
-            {combine("p", "[b + k]", "p", "[a + k]").replace("combine", "invert")}{_store("o", fields, "[d]", 12)}            on[d] = pn[b + k] - pn[a + k]
+            {combine("p", "[b + k]", "p", "[a + k]").replace("combine", "invert")}{stored("o", fields, "[d]", 12)}            on[d] = pn[b + k] - pn[a + k]
 
 
 def merge_tree(first, last, low, high, slot, stride, keys, {f}n, {p}pn, {o}on):
@@ -129,13 +129,13 @@ def merge_tree(first, last, low, high, slot, stride, keys, {f}n, {p}pn, {o}on):
         for k in range(keys):
             c = base + k
             d = r * keys + k
-{_copy("p", "[d]", "f", "[c]", fields, 12)}            pn[d] = n[c]
+{copied("p", "[d]", "f", "[c]", fields, 12)}            pn[d] = n[c]
     while size > 1:
         for i in range(size // 2):
             left = (offset[level] + 2 * i) * keys
             d = (offset[level + 1] + i) * keys
             for k in range(keys):
-                {combine("p", "[left + k]", "p", "[left + keys + k]")}{_store("p", fields, "[d + k]", 16)}                pn[d + k] = pn[left + k] + pn[left + keys + k]
+                {combine("p", "[left + k]", "p", "[left + keys + k]")}{stored("p", fields, "[d + k]", 16)}                pn[d + k] = pn[left + k] + pn[left + keys + k]
         size //= 2
         level += 1
         offset[level + 1] = offset[level] + size
@@ -164,12 +164,12 @@ def merge_tree(first, last, low, high, slot, stride, keys, {f}n, {p}pn, {o}on):
         base = nodes[0] * keys
         for k in range(keys):
             d = w * keys + k
-{_copy("o", "[d]", "p", "[base + k]", fields, 12)}            on[d] = pn[base + k]
+{copied("o", "[d]", "p", "[base + k]", fields, 12)}            on[d] = pn[base + k]
         for j in range(1, count):
             base = nodes[j] * keys
             for k in range(keys):
                 d = w * keys + k
-                {combine("o", "[d]", "p", "[base + k]")}{_store("o", fields, "[d]", 16)}                on[d] += pn[base + k]
+                {combine("o", "[d]", "p", "[base + k]")}{stored("o", fields, "[d]", 16)}                on[d] += pn[base + k]
 
 
 def merge_stacks(first, last, low, high, slot, stride, keys, {f}n, {p}pn, {o}on):
@@ -186,27 +186,27 @@ def merge_stacks(first, last, low, high, slot, stride, keys, {f}n, {p}pn, {o}on)
             for k in range(keys):
                 c = base + k
                 d = total + k
-{_copy("p", "[d]", "f", "[c]", fields, 16)}                pn[d] = n[c]
+{copied("p", "[d]", "f", "[c]", fields, 16)}                pn[d] = n[c]
             end += 1
         for r in range(end, last[w]):
             base = slot[r] * stride
             for k in range(keys):
                 c = base + k
                 d = total + k
-                {combine("p", "[d]", "f", "[c]")}{_store("p", fields, "[d]", 16)}                pn[d] += n[c]
+                {combine("p", "[d]", "f", "[c]")}{stored("p", fields, "[d]", 16)}                pn[d] += n[c]
         end = max(end, last[w])
         if begin > turn:
             base = slot[end - 1] * stride
             d = (end - 1 - low) * keys
             for k in range(keys):
                 c = base + k
-{_copy("p", "[d + k]", "f", "[c]", fields, 16)}                pn[d + k] = n[c]
+{copied("p", "[d + k]", "f", "[c]", fields, 16)}                pn[d + k] = n[c]
             for r in range(end - 2, begin - 1, -1):
                 base = slot[r] * stride
                 d = (r - low) * keys
                 for k in range(keys):
                     c = base + k
-                    {combine("f", "[c]", "p", "[d + keys + k]")}{_store("p", fields, "[d + k]", 20)}                    pn[d + k] = n[c] + pn[d + keys + k]
+                    {combine("f", "[c]", "p", "[d + keys + k]")}{stored("p", fields, "[d + k]", 20)}                    pn[d + k] = n[c] + pn[d + keys + k]
             turn = end
         a = (begin - low) * keys
         if begin == turn:
@@ -214,12 +214,12 @@ def merge_stacks(first, last, low, high, slot, stride, keys, {f}n, {p}pn, {o}on)
         for k in range(keys):
             c = a + k
             d = w * keys + k
-{_copy("o", "[d]", "p", "[c]", fields, 12)}            on[d] = pn[c]
+{copied("o", "[d]", "p", "[c]", fields, 12)}            on[d] = pn[c]
         if begin < turn < end:
             for k in range(keys):
                 c = total + k
                 d = w * keys + k
-                {combine("o", "[d]", "p", "[c]")}{_store("o", fields, "[d]", 16)}                on[d] += pn[c]
+                {combine("o", "[d]", "p", "[c]")}{stored("o", fields, "[d]", 16)}                on[d] += pn[c]
 
 
 def absorb_slots(into, taken, stride, keys, {f}n):
@@ -227,7 +227,7 @@ def absorb_slots(into, taken, stride, keys, {f}n):
         for k in range(keys):
             d = into[r] * stride + k
             c = taken[r] * stride + k
-            {combine("f", "[d]", "f", "[c]")}{_store("f", fields, "[d]", 12)}            n[d] += n[c]
+            {combine("f", "[d]", "f", "[c]")}{stored("f", fields, "[d]", 12)}            n[d] += n[c]
 
 
 def absorb_rows(cell, {g}gn, {f}n):
@@ -235,19 +235,23 @@ def absorb_rows(cell, {g}gn, {f}n):
         c = cell[i]
         # What a partial of no value holds is nobody's business.
         if c >= 0 and gn[i] > 0:
-            {combine("f", "[c]", "g", "[i]")}{_store("f", fields, "[c]", 12)}            n[c] += gn[i]
+            {combine("f", "[c]", "g", "[i]")}{stored("f", fields, "[c]", 12)}            n[c] += gn[i]
 """
 
 
-def _copy(target: str, index: str, source: str, source_index: str, fields: int, indent: int) -> str:
+def copied(target: str, index: str, source: str, source_index: str, fields: int, indent: int) -> str:
     return "".join(f"{' ' * indent}{target}{i}{index} = {source}{i}{source_index}\n" for i in range(fields))
 
 
 @cache
 def sketches(fields: int) -> str:
     """The same loops for sketches, whose cells are small arrays that are updated in place."""
-    f, o = (_list(letter, fields) for letter in "fo")
-    rows_f, rows_o, rows_d = (_list("f", fields, "[c]"), _list("o", fields, "[d]"), _list("f", fields, "[d]"))
+    f, o = (listed(letter, fields) for letter in "fo")
+    rows_f, rows_o, rows_d = (
+        listed("f", fields, "[c]"),
+        listed("o", fields, "[d]"),
+        listed("f", fields, "[d]"),
+    )
     return f"""
 def fold_runs(low, high, cell, x0, {f}n):
     for r in range(low.shape[0]):
@@ -291,13 +295,13 @@ def absorb_slots(into, taken, stride, keys, {f}n):
 @cache
 def lowering(fields: int, outputs: int, *, user: bool, bare: bool, sketch: bool) -> str:
     """lower_all: partials to answers, `ok` false where the answer is null."""
-    o, v = _list("o", fields), _list("v", outputs)
+    o, v = listed("o", fields), listed("v", outputs)
     if user:
-        body = f"        ok[i] = n[i] > 0\n        if n[i] > 0:\n            v0[i] = lower({_tuple('o', fields, '[i]', bare)})\n"
+        body = f"        ok[i] = n[i] > 0\n        if n[i] > 0:\n            v0[i] = lower({tupled('o', fields, '[i]', bare)})\n"
     else:
-        partial = _list("o", fields, "[i]") if sketch else f"({_list('o', fields, '[i]')}), "
-        body = f"        {_list('a', outputs)}defined = lower({partial}n[i])\n"
-        body += _store("v", outputs, "[i]", 8) + "        ok[i] = defined\n"
+        partial = listed("o", fields, "[i]") if sketch else f"({listed('o', fields, '[i]')}), "
+        body = f"        {listed('a', outputs)}defined = lower({partial}n[i])\n"
+        body += stored("v", outputs, "[i]", 8) + "        ok[i] = defined\n"
     return f"""
 def lower_all({o}n, {v}ok):
     for i in range(n.shape[0]):

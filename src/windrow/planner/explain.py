@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate, Bound, Multiset, Scalars, Sequence, Sketch
@@ -9,12 +11,14 @@ from windrow.aggregates.count import Count
 from windrow.durations import DurationLike, parse_duration
 from windrow.errors import QueryError
 from windrow.measure import Measure
+from windrow.planner import spanning
 from windrow.planner.decisions import Characteristics, keep_tuples, removal, splits
-from windrow.planner.layout import is_aligned, needs_order
-from windrow.planner.merging import estimates, possible, steady_load
+from windrow.planner.merging import estimates, possible, steady_load, width_of
 from windrow.planner.window_set import FEW, UNMERGED, WindowSet
 from windrow.query import Query
 from windrow.schema import require_columns
+from windrow.span import Learned, Span
+from windrow.windows.layout import is_aligned, needs_order
 from windrow.windows.session import Session
 
 
@@ -23,9 +27,11 @@ def explain(query: Query, schema: pa.Schema | None, *, lateness: DurationLike) -
     lines = [
         f"{_count(len(query.windows), 'window')}, {_count(len(query.aggregates), 'aggregate')}, one pass"
     ]
-    lines[0] += f" over {query.time!r}" + (f", per {', '.join(query.key)}" if query.key else "")
+    lines[0] += f" over {query.time if isinstance(query.time, Span) else repr(query.time)}" + (
+        f", per {', '.join(query.key)}" if query.key else ""
+    )
     windows = _placed(query, schema)
-    lines += _shared(query, windows) + _kept(query, schema)
+    lines += _shared(query, windows) + _kept(query, schema) + _lasting(query, schema)
     lines += _sizes(query, schema, windows, lateness) + _decisions(query)
     return "\n".join(lines)
 
@@ -39,11 +45,13 @@ def _placed(query: Query, schema: pa.Schema | None) -> WindowSet | None:
     if schema is not None:
         read = [c for a in query.aggregates.values() for c in a.columns]
         read += [c for w in query.windows.values() for c in w.columns]
-        require_columns(schema, (query.time, *query.key, *read))
-        return WindowSet.of(query.windows, Measure(query.time, schema.field(query.time).type))
+        require_columns(schema, (*query.time_columns, *query.key, *read))
+        return WindowSet.of(
+            query.windows, Measure(query.time_columns[0], schema.field(query.time_columns[0]).type)
+        )
     for type_ in (pa.timestamp("ns", "UTC"), pa.int64(), pa.float64()):
         try:
-            return WindowSet.of(query.windows, Measure(query.time, type_))
+            return WindowSet.of(query.windows, Measure(query.time_columns[0], type_))
         except QueryError:
             continue
     return None
@@ -128,6 +136,28 @@ def cell_bytes(partial: Scalars | Sketch) -> int:
     return 8 + sum((1 if f.dtype == "u1" else 8) * (f.width or 1) for f in partial.fields)
 
 
+def _lasting(query: Query, schema: pa.Schema | None) -> list[str]:
+    """What becomes of an event that lasts."""
+    if not isinstance(query.time, Span):
+        return []
+    lines = ["", f"events that last, {query.time}: {spanning.CONTRIBUTIONS[query.time.contributes]}"]
+    if query.time.contributes == "whole":
+        ways: dict[str, list[str]] = {}
+        for aggregate in query.aggregates.values():
+            bound = _bound(aggregate, schema)
+            way = "as its type allows" if bound is None else spanning.way_of(bound.partial)
+            ways.setdefault(way, []).append(str(aggregate))
+        lines += [f"  {', '.join(names):<26} {way}" for way, names in ways.items()]
+    release = query.time.release
+    if isinstance(release, Learned):
+        lines.append(
+            f"  windows wait as long as {release.quantile:.1%} of the events seen have lasted at most"
+        )
+    elif release.magnitude:
+        lines.append(f"  windows wait {release} for events that began in them and still last")
+    return lines
+
+
 def _sizes(
     query: Query, schema: pa.Schema | None, windows: WindowSet | None, lateness: DurationLike
 ) -> list[str]:
@@ -168,6 +198,7 @@ def _stores(query: Query, schema: pa.Schema | None, windows: WindowSet) -> list[
         if bound is None or not isinstance(bound.partial, (Scalars, Sketch)) or not bound.partial.fields:
             continue
         exact = all(f.dtype != "f" for f in bound.partial.fields)
+        load = replace(load, width=width_of(bound.partial))
         best, *others = estimates(load, possible(bound.partial, exact=exact))
         rest = ", ".join(f"{e.store} {e.nanoseconds / load.windows:,.0f}" for e in others)
         line = f"  {bound.partial.name:<26} {best.store} {best.nanoseconds / load.windows:,.0f}, not {rest}"

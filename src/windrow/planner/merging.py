@@ -1,15 +1,19 @@
 """Which store merges the slices of the windows that are due: a small cost model.
 
-The engine answers many windows at once, so each store has a form for a whole list of windows, and takes so many
-combines for it:
+The engine answers many windows at once, so each store has a form for a whole list of windows. Some of its combines
+serve all windows, the others one window each:
 
-    lazy                 slices of all windows, counted once per window
-    subtract_on_evict    slices + windows: running totals, then one difference per window
-    flat_fat             2 x slices + windows x 2 log2(slices per window)
-    two_stacks_lite      2 x slices that pass through the queue + windows
+                         for all windows               for each window
+    lazy                                               its slices
+    subtract_on_evict    slices: running totals        1: a difference
+    flat_fat             2 x slices: a tree            2 log2(its slices)
+    two_stacks_lite      2 x slices that pass          1
+                         through the queue
 
-A combine costs so much for itself and so much for each key; `python -m benchmarks.choice constants` measures
-that. Where windows come one by one, far apart, nothing is shared and lazy is the best there is.
+A store also takes some time to begin, which is all that counts where few windows are due: most of all two-stacks lite
+with few keys, which it takes one after another. A combine costs so much for itself, and so much for each number in
+it: the fields of a partial, for each key. `python -m benchmarks.choice constants` measures that. Where windows come
+one by one, far apart, nothing is shared and lazy is the best there is.
 """
 
 from __future__ import annotations
@@ -24,6 +28,9 @@ from windrow.aggregates.base import Scalars, Sketch
 from windrow.planner.window_set import WindowSet
 
 NAMES = ("lazy", "subtract_on_evict", "flat_fat", "two_stacks_lite")
+# From so many keys on, two-stacks lite is faster with one step for all keys than with all steps for each key.
+MANY_KEYS = 8
+KEY_BY_KEY = "two_stacks_lite, key by key"
 
 
 @dataclass(frozen=True)
@@ -32,6 +39,7 @@ class Load:
 
     `covered` counts slices once per window, `spread` once. `queued` counts those that enter a queue which holds
     the slices of one window after another: more than once where a window is not the next one of its kind.
+    `width` is how many numbers a partial has.
     """
 
     windows: int
@@ -39,22 +47,43 @@ class Load:
     spread: int
     queued: int
     keys: int = 1
+    width: int = 1
+
+
+@dataclass(frozen=True)
+class Combine:
+    """Nanoseconds of a combine: for itself, and for each number in it."""
+
+    step: float
+    number: float
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Nanoseconds of a combine: for itself, and for each key."""
+    """Nanoseconds to begin, of a combine that serves all windows, and of one that serves a single window."""
 
-    step: float
-    key: float
+    begin: float
+    shared: Combine
+    single: Combine
 
 
 COSTS = {
-    "lazy": Cost(3.6, 2.4),
-    "subtract_on_evict": Cost(2.7, 5.2),
-    "flat_fat": Cost(3.4, 2.0),
-    "two_stacks_lite": Cost(1.2, 4.6),
+    "lazy": Cost(5011, Combine(0.00, 0.00), Combine(2.48, 0.96)),
+    "subtract_on_evict": Cost(8035, Combine(3.50, 2.35), Combine(1.56, 1.82)),
+    "flat_fat": Cost(9308, Combine(2.77, 1.61), Combine(2.74, 0.60)),
+    "two_stacks_lite": Cost(6159, Combine(8.18, 1.65), Combine(9.80, 1.46)),
+    "two_stacks_lite, key by key": Cost(56107, Combine(0.19, 1.38), Combine(9.61, 0.98)),
 }
+
+
+def form_of(store: str, keys: int) -> str:
+    """Under which name a store stands in the table of costs."""
+    return KEY_BY_KEY if store == "two_stacks_lite" and keys < MANY_KEYS else store
+
+
+def width_of(partial: Scalars | Sketch) -> int:
+    """How many numbers a partial has."""
+    return sum(field.width or 1 for field in partial.fields)
 
 
 def possible(partial: Scalars | Sketch, *, exact: bool) -> tuple[str, ...]:
@@ -89,17 +118,26 @@ def steady_load(windows: WindowSet) -> Load:
     return Load(int(count.sum()), int(covered), int(slices), int(slices * kinds))
 
 
+def combines(load: Load) -> dict[str, tuple[float, float]]:
+    """How many combines each store takes for all windows together, and for single windows."""
+    per_window = max(1.0, load.covered / max(1, load.windows))
+    return {
+        "lazy": (0.0, load.covered),
+        "subtract_on_evict": (load.spread, load.windows),
+        "flat_fat": (2.0 * load.spread, load.windows * 2.0 * log2(per_window)),
+        "two_stacks_lite": (2.0 * load.queued, load.windows),
+    }
+
+
 def estimates(load: Load, stores: Iterable[str] = NAMES) -> list[Estimate]:
     """What these stores cost, the cheapest first."""
-    per_window = max(1.0, load.covered / max(1, load.windows))
-    combines = {
-        "lazy": float(load.covered),
-        "subtract_on_evict": float(load.spread + load.windows),
-        "flat_fat": 2.0 * load.spread + load.windows * 2.0 * log2(per_window),
-        "two_stacks_lite": 2.0 * load.queued + load.windows,
-    }
+    numbers = load.keys * load.width
+    taken = combines(load)
     found = []
     for store in stores:
-        cost = COSTS[store]
-        found.append(Estimate(store, combines[store], combines[store] * (cost.step + cost.key * load.keys)))
+        cost, (shared, single) = COSTS[form_of(store, load.keys)], taken[store]
+        time = cost.begin
+        time += shared * (cost.shared.step + cost.shared.number * numbers)
+        time += single * (cost.single.step + cost.single.number * numbers)
+        found.append(Estimate(store, shared + single, time))
     return sorted(found, key=lambda estimate: estimate.nanoseconds)

@@ -18,11 +18,11 @@ import numpy as np
 
 from windrow.errors import QueryError
 from windrow.measure import INT64_MAX, INT64_MIN, Measure, Tick
-from windrow.planner.layout import is_aligned
 from windrow.windows.band import PlacedBand
 from windrow.windows.base import Irregular, Periodic, Window
 from windrow.windows.calendar import PlacedCalendar
 from windrow.windows.cumulate import Cumulate
+from windrow.windows.layout import is_aligned
 
 # Finished slices are coalesced once there are more than UNMERGED per live window and FEW besides;
 # fewer keys and strings than FEW are not worth collecting.
@@ -159,6 +159,20 @@ class WindowSet:
                 candidates.append(starts[0])
         return min(candidates, default=self.measure.highest)
 
+    def last_closed_start(self, point: Tick) -> Tick:
+        """The latest start of a window that ends at or before `point`; the lowest tick if there is none."""
+        candidates = [self.measure.lowest]
+        if len(self.every):
+            k = np.floor_divide(point - self.offset - self.rest, self.every).astype(np.int64) - self.whole
+            candidates += self.starts(k).tolist()
+        for _, placement in self.irregular:
+            if isinstance(placement, PlacedBand):
+                candidates += [placement.start] if placement.end <= point else []
+            else:
+                begun = placement.windows(point, point)[0][0]
+                candidates.append(placement.windows(begun - 1, begun - 1)[0][0])
+        return max(candidates)
+
     def live_starts(self, horizon: Tick, threshold: Tick) -> np.ndarray:
         """The starts, up to `horizon`, of windows that end after it, and `threshold`, the first of them."""
         last = np.floor_divide(horizon - self.offset, self.every).astype(np.int64) + 2
@@ -201,6 +215,23 @@ class WindowSet:
                 starts, ends = placement.windows_at(times)
                 at = np.searchsorted(starts, times, side="right") - 1
                 found |= (at >= 0) & (ends[at] > times) if len(starts) else False
+        return found
+
+    def meets(self, starts: np.ndarray, lasts: np.ndarray) -> np.ndarray:
+        """Whether a stretch of time, from its first to its last instant, shares an instant with some window."""
+        found = self.covers(starts)
+        for i in range(len(self.every)):
+            one = self._only(i)
+            k = np.floor_divide(lasts - one.offset, one.every).astype(np.int64)
+            if self.measure.floating:
+                k += one.starts(k + 1) <= lasts
+                k -= one.starts(k) > lasts
+            found |= one.starts(k) > starts
+        for _, placement in self.irregular:
+            if len(lasts):
+                begin, _ = placement.windows_at(lasts)
+                at = np.searchsorted(begin, lasts, side="right") - 1
+                found |= (at >= 0) & (begin[at] > starts) if len(begin) else False
         return found
 
     def earliest_ends(self, times: np.ndarray) -> np.ndarray:

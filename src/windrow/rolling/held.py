@@ -1,6 +1,7 @@
 """An aggregate's partials in a store: rows to what loops take in, and partials to answers.
 
-Rolling windows, by rows or by time, and the queue are loops over this. A call that fails leaves all as it was.
+Rolling windows, by rows or by time, and the queue are loops over this. A call that fails leaves all as it was. So does
+one that is interrupted, if it is long enough for that to be likely; else what is held is refused from then on.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from windrow.engine.columns import Coder, settled, shown
 from windrow.engine.pairing import require_pairing
 from windrow.engine.partials.scalars import lower_values
 from windrow.engine.stored import compiled, operations_of
-from windrow.engine.user_functions import blame, lower_failed, named
-from windrow.errors import DataError, QueryError
+from windrow.engine.user_functions import lower_failed, named
+from windrow.errors import DataError, LimitError, QueryError, StateError, UserFunctionError
 from windrow.rolling import in_bulk
 from windrow.rolling.answering import giving_answers
 from windrow.rolling.parallel import beside
@@ -30,6 +31,9 @@ from windrow.stores.base import Store
 
 # A check makes arrays of its own; so many answers, and they stay in the processor's cache.
 CHECKED_AT_ONCE = 1 << 14
+
+# A copy of a partial takes a part of the time of a row: with so many rows for each of them, it does not show.
+ROWS_PER_COPY = 4
 
 # Of an answer: the row that its window ends with, and the window in words.
 Where = Callable[[int], tuple[int, str]]
@@ -62,12 +66,13 @@ class Held:
         self._partial = bound.partial
         self._own = isinstance(self._partial, Scalars) and self._partial.own
         self._seen = 0
+        self._is_whole = True
         self._operations = {masked: operations_of(bound, masked=masked) for masked in (False, True)}
         self.identity = self._operations[False].identity
         self.current = self.identity
         self.state = store.create(capacity, self.identity)
-        self.cells = self.room(store.cells(capacity))
-        self.notes = np.zeros(store.notes(capacity), np.int64)
+        self.notes = np.zeros(0, np.int64)
+        self.make_room(store.cells(capacity), store.notes(capacity))
         careful = self._may_fail or any(coder.text for coder in self._coders)
         self._second = beside(store, self._operations[False], capacity, careful=careful)
 
@@ -83,6 +88,13 @@ class Held:
     def room(self, count: int) -> tuple[np.ndarray, ...]:
         """Room for so many partials."""
         return self._operations[False].cells(count)
+
+    def make_room(self, cells: int, notes: int = 0) -> None:
+        """Have room for all that the store can hold."""
+        try:
+            self.cells, self.notes = self.room(cells), np.zeros(notes, np.int64)
+        except (MemoryError, ValueError):
+            raise LimitError(f"there is no room for a window of {cells:,} partials") from None
 
     # -- rows in -----------------------------------------------------------------------------------
 
@@ -125,18 +137,27 @@ class Held:
         self.current = recoded(self.current)
 
     @contextmanager
-    def as_before_on_failure(self) -> Iterator[None]:
-        """Put everything back if what is done inside fails; copies are made only where it may."""
+    def as_before_on_failure(self, rows: int = 1) -> Iterator[None]:
+        """Put everything back if taking in so many rows fails; copies are made where it may, or where they cost little."""
+        self._require_whole()
+        arrays = (*self.cells, self.notes)
+        is_copied = self._may_fail or rows >= ROWS_PER_COPY * len(arrays[0])
+        if is_copied and self._second is not None:
+            self._second.wait()
         before = self.state, self.current, self.log, self._seen
-        arrays = (*self.cells, self.notes) if self._may_fail else ()
-        copies = [a.copy() for a in arrays]
+        copies = [a.copy() for a in arrays] if is_copied else []
         try:
             yield
         except BaseException:
             self.state, self.current, self.log, self._seen = before
-            for array, copy in zip(arrays, copies, strict=True):
+            for array, copy in zip(arrays, copies, strict=is_copied):
                 array[:] = copy
+            self._is_whole = is_copied
             raise
+
+    def _require_whole(self) -> None:
+        if not self._is_whole:
+            raise StateError("a call was interrupted, and what it left is neither old nor new: begin anew")
 
     def run(self, loop: Callable[..., Any], rows: Rows, *arguments: Any, lowers: bool = False) -> Any:
         """Run a loop over rows: their inputs are its first argument. It may give answers and not partials."""
@@ -151,18 +172,39 @@ class Held:
             if not self._own:
                 raise
             which = np.arange(rows.count) if rows.present is None else np.flatnonzero(rows.present)
-            assert isinstance(self._partial, Scalars)
-            raise blame(self._partial, [c[which] for c in rows.codes], which, problem) from problem
+            raise self._failed(problem, [c[which] for c in rows.codes], which) from problem
 
     def call(self, loop: Callable[..., Any], *arguments: Any) -> Any:
         """Run a loop that takes no rows."""
+        self._require_whole()
         try:
             return compiled(loop, self.store, self._operations[False])(*arguments)
         except Exception as problem:  # a user's function may raise anything
             if not self._own:
                 raise
-            assert isinstance(self._partial, Scalars)
-            raise named(self._partial, "combine", problem) from problem
+            raise self._failed(problem) from problem
+
+    def _failed(
+        self, problem: Exception, codes: list[np.ndarray] | tuple[()] = (), rows: Any = ()
+    ) -> Exception:
+        """The error that names the function of the user's that raised; these are the values of these rows.
+
+        What two partials of a window are together nobody can tell from the rows of one call: only a lift has a row.
+        """
+        partial = self._partial
+        assert isinstance(partial, Scalars)
+        assert partial.lift is not None
+        for row, *values in zip(rows, *codes, strict=True):
+            try:
+                partial.lift(*(value.item() for value in values))
+            except Exception as found:  # a user's function may raise anything
+                shown_values = ", ".join(repr(value.item()) for value in values)
+                return named(partial, "lift", found, int(row), f" ({shown_values})")
+        if self.store.needs != "inverse":
+            return named(partial, "combine", problem)
+        roles = [(role, getattr(partial, role).__name__) for role in ("combine", "invert")]
+        which = " or ".join(f"{role} function {name!r}" for role, name in roles)
+        return UserFunctionError(f"{which} of {partial.name!r} raised {type(problem).__name__}: {problem}")
 
     def _inputs(self, rows: Rows) -> tuple[np.ndarray, ...]:
         inputs = list(rows.codes)
@@ -196,19 +238,18 @@ class Held:
             if not self._own:
                 raise
             raise lower_failed(bound, problem, self._first_failure(out, n, where)) from problem
-        return self.built(values, defined, where)
-
-    def built(self, values: list[np.ndarray], defined: np.ndarray, where: Where) -> pa.Array:
-        """The numbers of answers as a column."""
-        bound = self.bound
-        assert bound.build is not None
         for low in range(0, len(defined) if bound.check else 0, CHECKED_AT_ONCE):
             part = slice(low, low + CHECKED_AT_ONCE)
             overflow = bound.check([v[part] for v in values], defined[part])  # type: ignore[misc]
             if overflow is not None:
                 row, words = where(low + overflow[0])
                 raise DataError(self._columns[0], row, overflow[1], f"the sum of {words} overflows int64")
-        return bound.build(values, defined, [coder.decode for coder in self._coders])
+        return self.built(values, defined)
+
+    def built(self, values: list[np.ndarray], defined: np.ndarray) -> pa.Array:
+        """The numbers of answers, which fit, as a column."""
+        assert self.bound.build is not None
+        return self.bound.build(values, defined, [coder.decode for coder in self._coders])
 
     def _first_failure(self, out: tuple[np.ndarray, ...], n: np.ndarray, where: Where) -> str:
         for i in range(len(n)):
@@ -217,6 +258,12 @@ class Held:
             except Exception:  # a user's function may raise anything
                 return f" for {where(i)[1]}"
         return ""
+
+
+def require_aggregate(aggregate: object) -> None:
+    """A QueryError if it is none."""
+    if not isinstance(aggregate, Aggregate):
+        raise QueryError(f"{aggregate!r} is a {type(aggregate).__name__}, and an aggregate is needed")
 
 
 def _moved(codes: Any, moved: np.ndarray) -> np.ndarray:

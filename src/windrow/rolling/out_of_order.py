@@ -25,7 +25,7 @@ from windrow.engine.stored import Operations
 from windrow.errors import DataError, QueryError
 from windrow.measure import INT64_MAX, INT64_MIN, Measure
 from windrow.rolling.counting import COUNT, COUNTED
-from windrow.rolling.held import Held, Rows
+from windrow.rolling.held import Held, Rows, require_aggregate
 from windrow.rolling.rolling import one_batch
 from windrow.schema import require_columns
 from windrow.stores import operations
@@ -62,6 +62,7 @@ class OutOfOrder:
     """
 
     def __init__(self, aggregate: Aggregate, *, time: str, period: DurationLike) -> None:
+        require_aggregate(aggregate)
         self._aggregate = aggregate
         self._time = time
         self._length = parse_duration(period, what="period")
@@ -87,7 +88,7 @@ class OutOfOrder:
         out = held.room(rows.count)
         before = held.cells, held.notes
         try:
-            with held.as_before_on_failure():
+            with held.as_before_on_failure(rows.count):
                 held.slide(rows, _codes(ticks), self._begins(greatest), out)
                 answers = held.answers(out[:-1], out[-1], self._where)
         except BaseException:
@@ -109,6 +110,9 @@ class OutOfOrder:
         if missing is not None:
             row = int(np.flatnonzero(missing)[0])
             raise DataError(self._time, row, None, "an event needs a time, and this one has none")
+        if self._measure.floating and np.isinf(ticks).any():
+            row = int(np.flatnonzero(np.isinf(ticks))[0])
+            raise DataError(self._time, row, shown(column[row]), "is no point in time: no window ends there")
         if not self._measure.floating and self._measure.lowest == 0 and np.any(ticks < 0):
             row = int(np.flatnonzero(ticks < 0)[0])
             raise DataError(self._time, row, shown(column[row]), "does not fit in 64 bits with a sign")

@@ -70,7 +70,7 @@ class SecondThread:
         self, run: Run, inputs: Cells, rows: int, size: int, held: int, state: State, *kept: Any
     ) -> Slid:
         """As `in_bulk.slide_in_chunks`, which is `run`, but with two threads; `kept` is cells, notes and out."""
-        begin = self._boundary(rows, size, state)
+        begin, begun = self._boundary(rows, size, state), self._begun
         if begin is None and chunk_in(state) < LEAST_CHUNK:
             return run(inputs, rows, size, held, state, *kept)
         try:
@@ -82,7 +82,7 @@ class SecondThread:
                 state = self._paid(state, kept[0])
         except BaseException:
             self.wait()
-            self._begun = None
+            self._begun = begun
             raise
         return state, held, made
 

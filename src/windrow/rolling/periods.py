@@ -60,7 +60,7 @@ class Periods:
             return self._table(np.empty(0, np.int64), None)
         before = self._slices.copy()
         try:
-            with self._held.as_before_on_failure():
+            with self._held.as_before_on_failure(rows.count):
                 marks, starts, answers = self._slide(self._held, rows, times)
         except BaseException:
             self._slices = before

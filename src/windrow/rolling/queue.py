@@ -13,7 +13,8 @@ from windrow.aggregates.base import Aggregate
 from windrow.engine.pairing import require_pairing, store_named
 from windrow.errors import DataError, LimitError, QueryError
 from windrow.rolling import loops
-from windrow.rolling.held import Held
+from windrow.rolling.held import Held, require_aggregate
+from windrow.windows.base import require_count
 
 
 class Queue:
@@ -36,8 +37,8 @@ class Queue:
     def __init__(
         self, aggregate: Aggregate, types: Sequence[pa.DataType], *, store: str, capacity: int
     ) -> None:
-        if isinstance(capacity, bool) or not isinstance(capacity, int) or capacity < 1:
-            raise QueryError(f"capacity must be a positive whole number, not {capacity!r}")
+        require_aggregate(aggregate)
+        require_count(capacity, what="capacity")
         columns = aggregate.columns
         if len(types) != len(columns):
             raise QueryError(f"{aggregate} reads {len(columns)} columns, and types has {len(types)}")

@@ -13,10 +13,16 @@ from windrow.engine.columns import batches
 from windrow.engine.pairing import chosen, require_pairing, store_named
 from windrow.errors import QueryError
 from windrow.rolling import in_bulk, loops
-from windrow.rolling.answering import can_give_answers, room_for_answers
+from windrow.rolling.answering import all_fit, can_give_answers, room_for_answers
 from windrow.rolling.counts import count, running_counts
-from windrow.rolling.held import Held, Rows
+from windrow.rolling.held import Held, Rows, require_aggregate
 from windrow.rolling.periods import Periods
+from windrow.schema import require_columns
+from windrow.windows.base import require_count
+
+
+class _DoesNotFit(Exception):
+    """An answer is beyond its type."""
 
 
 class Rolling:
@@ -51,6 +57,7 @@ class Rolling:
         period: DurationLike | None = None,
         store: str = "auto",
     ) -> None:
+        require_aggregate(aggregate)
         if store != "auto":
             require_pairing(store_named(store), aggregate)
         self._store = store
@@ -65,13 +72,8 @@ class Rolling:
                 )
             self._periods = Periods(aggregate, time, period, every, self._store)
             return
-        for name, value in (("rows", rows), ("every", every)):
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise QueryError(f"{name} must be a positive whole number, not {value!r}")
-        assert isinstance(rows, int)
-        assert isinstance(every, int)
-        self._size = rows
-        self._every = every
+        self._size = require_count(rows, what="rows")
+        self._every = require_count(every, what="every")
         self._held: Held | None = None
         self._running: np.ndarray | None = None
         self._seen = self._filled = self._place = 0
@@ -98,21 +100,32 @@ class Rolling:
             row = first + i * self._every - self._seen - 1
             return row, f"the {self._size} rows that end with row {row}"
 
-        with held.as_before_on_failure():
-            if self._lowers(held, rows, made):
-                running = None
-                out = room_for_answers(held.bound, made)
-                filled, place = self._slide(held, rows, out, lowers=True)
-                answers = held.built(list(out[:-1]), out[-1], where)
-            else:
-                running, n = self._counted(rows, made)
-                out = held.room(made)
+        answers = None
+        if self._lowers(held, rows, made):
+            answers = self._answers_of_loop(held, rows, room_for_answers(held.bound, made))
+        if answers is None:
+            running, n = self._counted(rows, made)
+            out = held.room(made)
+            with held.as_before_on_failure(rows.count):
                 filled, place = self._slide(held, rows, out)
                 answers = held.answers(out, n, where)
-        self._running, self._filled, self._place = running, filled, place
+            self._running, self._filled, self._place = running, filled, place
         self._seen += rows.count
         if held.log is not None:
             held.log.forget(held.log.end - self._size)
+        return answers
+
+    def _answers_of_loop(self, held: Held, rows: Rows, out: tuple[np.ndarray, ...]) -> pa.Array | None:
+        """Answers that the loop has made itself; None, and nothing has happened, if one of them does not fit."""
+        try:
+            with held.as_before_on_failure(rows.count):
+                filled, place = self._slide(held, rows, out, lowers=True)
+                if not all_fit(held.bound, out):
+                    raise _DoesNotFit
+                answers = held.built(list(out[:-1]), out[-1])
+        except _DoesNotFit:
+            return None
+        self._filled, self._place = filled, place
         return answers
 
     def _counted(self, rows: Rows, made: int) -> tuple[np.ndarray | None, np.ndarray]:
@@ -172,9 +185,17 @@ def one_batch(events: Any, columns: tuple[str, ...]) -> pa.RecordBatch | None:
     parts = list(batches(events))
     if len(parts) < 2:
         return parts[0] if parts else None
-    read = [name for name in dict.fromkeys(columns) if name in parts[0].schema.names]
-    table = pa.Table.from_batches(parts).select(read).combine_chunks()
-    arrays = [c.chunk(0) if c.num_chunks else pa.array([], c.type) for c in table.columns]
-    if not read:
-        return pa.RecordBatch.from_arrays([pa.nulls(table.num_rows)], names=["rows"])
-    return pa.RecordBatch.from_arrays(arrays, schema=table.schema)
+    names = list(dict.fromkeys(columns))
+    if not names:
+        return pa.RecordBatch.from_arrays([pa.nulls(sum(part.num_rows for part in parts))], names=["rows"])
+    for part in parts:
+        require_columns(part.schema, columns)
+    return pa.RecordBatch.from_arrays([_joined(name, parts) for name in names], names=names)
+
+
+def _joined(name: str, parts: list[pa.RecordBatch]) -> pa.Array:
+    """A column of all parts."""
+    kinds = list(dict.fromkeys(part.schema.field(name).type for part in parts))
+    if len(kinds) > 1:
+        raise QueryError(f"column {name!r} was {kinds[0]} before, and now is {kinds[1]}")
+    return pa.chunked_array([part.column(name) for part in parts]).combine_chunks()

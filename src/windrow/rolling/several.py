@@ -21,7 +21,7 @@ name several queries as future work in section 6.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
@@ -31,12 +31,13 @@ import pyarrow as pa
 from windrow.aggregates.base import Aggregate
 from windrow.errors import QueryError
 from windrow.rolling.counts import count, running_counts
-from windrow.rolling.held import Held, Rows
+from windrow.rolling.held import Held, Rows, require_aggregate
 from windrow.rolling.in_bulk import slide_several
 from windrow.rolling.rolling import one_batch
 from windrow.stores.base import power_of_two
 from windrow.stores.chunks import chunk_of_rows
 from windrow.stores.sba import SBA
+from windrow.windows.base import require_count
 
 
 class Several:
@@ -50,11 +51,11 @@ class Several:
     """
 
     def __init__(self, aggregate: Aggregate, *, rows: Sequence[int]) -> None:
-        for size in rows:
-            if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-                raise QueryError(f"rows must be positive whole numbers, not {size!r}")
+        require_aggregate(aggregate)
+        if not isinstance(rows, Iterable):
+            raise QueryError(f"rows must be a list of whole numbers, not {rows!r}")
         self._aggregate = aggregate
-        self._sizes = list(rows)
+        self._sizes = [require_count(size, what="rows") for size in rows]
         self._shared = [_Shared(aggregate, group) for group in groups(self._sizes)]
 
     def process(self, events: Any) -> list[pa.Array]:
@@ -62,6 +63,8 @@ class Several:
         batch = one_batch(events, self._aggregate.columns)
         if batch is None:
             return [pa.nulls(0, pa.null()) for _ in self._sizes]
+        for shared in self._shared:
+            shared.prepare(batch.schema)
         found: dict[int, pa.Array] = {}
         with ExitStack() as all_or_none:
             for shared in self._shared:
@@ -97,18 +100,23 @@ class _Shared:
         self._running: list[np.ndarray | None] = [None] * len(sizes)
         self._seen = 0
 
+    def prepare(self, schema: pa.Schema) -> None:
+        """Make room, unless it is there."""
+        if self._held is None:
+            held = Held(self._aggregate, schema, SBA, 1)
+            held.make_room(self._ring + self._chunk + self._turns)
+            self._held = held
+
     @contextmanager
     def taking_in(self, batch: pa.RecordBatch) -> Iterator[dict[int, pa.Array]]:
         """The answers of each size; rows are taken in if all goes well until the end."""
-        if self._held is None:
-            self._held = held = Held(self._aggregate, batch.schema, SBA, 1)
-            held.cells = held.room(self._ring + self._chunk + self._turns)
         held = self._held
+        assert held is not None
         rows = held.read(batch)
         ends = [max(0, self._seen + rows.count - size + 1) for size in self._sizes]
         made = [end - max(0, self._seen - size + 1) for end, size in zip(ends, self._sizes, strict=True)]
         bounds = np.concatenate([[0], np.cumsum(made)])
-        with held.as_before_on_failure():
+        with held.as_before_on_failure(rows.count):
             out = held.room(int(bounds[-1]))
             if not held.is_count:
                 held.current = self._slide(held, rows, bounds[:-1].copy(), out)

@@ -14,8 +14,10 @@ from windrow.engine.settings import Settings
 from windrow.errors import QueryError
 from windrow.query import Query
 from windrow.schema import require_columns
+from windrow.span import Learned, Span
 from windrow.spark import pushdown
-from windrow.spark.gather import gather, gather_slices
+from windrow.spark.gather import gather, gather_latest, gather_slices
+from windrow.spark.open_events import LATEST, opens
 from windrow.spark.paths import Path, choose
 from windrow.spark.processor import EMITTED, Processor
 from windrow.spark.scatter import SCATTERED, scatter
@@ -80,7 +82,7 @@ def fit(query: Query, df: DataFrame, options: Options) -> Plan:
         raise QueryError(f"buckets must be a number from 1 to {MOST_BUCKETS:,}, not {options.buckets!r}")
     # Rows come from many partitions: no order of theirs can be promised.
     query = replace(query, ordered=False)
-    read = [query.time, *query.key]
+    read = [*query.time_columns, *query.key]
     read += [c for window in query.windows.values() for c in window.columns]
     read += [c for aggregate in query.aggregates.values() for c in aggregate.columns]
     require_columns(pa.schema([(name, pa.null()) for name in df.columns]), tuple(read))
@@ -103,15 +105,20 @@ def fit(query: Query, df: DataFrame, options: Options) -> Plan:
         df,
         path=options.path,
         side_rows=options.side_rows,
-        watermark=options.watermark or query.time,
+        watermark=options.watermark or _ending(query),
     )
     buckets = options.buckets if query.key else 1
     task = Task(query, settings, schema, result, path.combine, options.side_rows, buckets)
     return Plan(task, path, options)
 
 
+def _ending(query: Query) -> str:
+    """The column that the watermark is about: an event is known once it is over."""
+    return query.time.end if isinstance(query.time, Span) else query.time
+
+
 def _check_stream(query: Query, df: DataFrame, options: Options) -> None:
-    time = options.watermark or query.time
+    time = options.watermark or _ending(query)
     known = watermarked(df)
     if not known:
         raise QueryError(
@@ -120,8 +127,14 @@ def _check_stream(query: Query, df: DataFrame, options: Options) -> None:
         )
     if time not in known:
         raise QueryError(
-            f"the watermark is on column {known[0]!r}, and the time is {query.time!r}: "
+            f"the watermark is on column {known[0]!r}, and the time is {_ending(query)!r}: "
             f"say watermark={known[0]!r} if both tell the same time"
+        )
+    learns = isinstance(query.time, Span) and isinstance(query.time.release, Learned)
+    if learns and query.key and options.buckets > 1:
+        raise QueryError(
+            f"each of {options.buckets} buckets would learn a release delay of its own, from its own keys: "
+            "give the delay as a duration, or say buckets=1"
         )
     provider = conf(df, PROVIDER)
     if not str(provider).endswith("RocksDBStateStoreProvider"):
@@ -134,7 +147,11 @@ def _check_stream(query: Query, df: DataFrame, options: Options) -> None:
 def _batch(df: DataFrame, plan: Plan) -> DataFrame:
     task = plan.task
     scattered = _numbered(_in_buckets(df, task)).mapInArrow(scatter(task, everywhere=False), SCATTERED)
-    return _by_bucket(scattered, "bucket", task.buckets).mapInArrow(gather(task), spark_schema(task.result))
+    rows = _by_bucket(scattered, "bucket", task.buckets)
+    if opens(task.query) and task.buckets > 1:
+        latest = rows.mapInArrow(gather_latest(task), f"{LATEST} long").agg(sf.max(LATEST))
+        rows = rows.select("*", latest.scalar().alias(LATEST))
+    return rows.mapInArrow(gather(task), spark_schema(task.result))
 
 
 def _pushed_down(df: DataFrame, plan: Plan) -> DataFrame:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.engine.bounded import BATCH, answer, column
 from windrow.engine.exchange import slice_schema, slices_of
+from windrow.engine.spanning.engine import Spanning
+from windrow.engine.spanning.parcels import go_on
+from windrow.spark.open_events import LATEST, answered, heard, latest_of, opens
 from windrow.spark.payload import runs, unpack
 from windrow.spark.results import results
 from windrow.spark.task import BUCKET, Stage, Task
@@ -18,18 +22,42 @@ def gather(task: Task) -> Stage:
     """The stage behind `scatter`: packed events and slices in, results out."""
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        parts = [part for part in batches if part.num_rows]
-        if not parts:
-            return
-        # All payloads together may be more than one Arrow array of bytes can hold.
-        payloads = [payload for part in parts for payload in part.column("payload")]
-        table = pa.Table.from_batches([part.drop_columns(["payload"]) for part in parts])
-        order = [(name, "ascending") for name in ("bucket", "part", "number")]
-        places = pc.sort_indices(table, order).to_numpy()
-        for low, high in runs(column(table, "bucket").to_numpy()[places]):
-            yield from _answer(task, [unpack(payloads[i].as_buffer()) for i in places[low:high]])
+        for table, parts in _buckets(batches):
+            if opens(task.query):
+                operator = heard(task, parts)
+                latest = table[LATEST][0].as_py() if LATEST in table.column_names else None
+                yield from results(task, [answered(operator, latest)], operator)
+            else:
+                yield from _answer(task, parts)
 
     return stage
+
+
+def gather_latest(task: Task) -> Stage:
+    """The stage that goes before, where rows open and close events: the latest instant of each bucket."""
+    # What is bad is for the other stage to say.
+    task = replace(task, settings=replace(task.settings, on_bad="divert"))
+
+    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _, parts in _buckets(batches):
+            yield from latest_of(heard(task, parts))
+
+    return stage
+
+
+def _buckets(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.Table, list[pa.RecordBatch]]]:
+    """What `scatter` has sent to each bucket, in order of arrival: the rows around it, and the batches that it packed."""
+    parts = [part for part in batches if part.num_rows]
+    if not parts:
+        return
+    # All payloads together may be more than one Arrow array of bytes can hold.
+    payloads = [payload for part in parts for payload in part.column("payload")]
+    table = pa.Table.from_batches([part.drop_columns(["payload"]) for part in parts])
+    order = [(name, "ascending") for name in ("bucket", "part", "number")]
+    places = pc.sort_indices(table, order).to_numpy()
+    table = table.take(pa.array(places))
+    for low, high in runs(column(table, "bucket").to_numpy()):
+        yield table.slice(low, high - low), [unpack(payloads[i].as_buffer()) for i in places[low:high]]
 
 
 def gather_slices(task: Task) -> Stage:
@@ -67,5 +95,9 @@ def _answer_slices(task: Task, table: pa.Table) -> Iterator[pa.RecordBatch]:
     for begin in range(0, len(table), BATCH):
         operator.take_slices(table.slice(begin, BATCH).combine_chunks().to_batches()[0])
         if begin + BATCH < len(table):
-            yield from results(task, [operator.advance_to(firsts[begin + BATCH].as_py())], operator)
+            following = firsts[begin + BATCH].as_py()
+            for engine in operator.engines:
+                if isinstance(engine, Spanning):
+                    go_on(engine, following)
+            yield from results(task, [operator.complete_to(following)], operator)
     yield from results(task, [operator.finish()], operator)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from windrow.engine.operator import Operator
+from windrow.errors import DataError
 from windrow.measure import Measure, Point
 from windrow.spark.payload import pack, unpack
 from windrow.spark.task import Task
@@ -48,10 +49,18 @@ def apply(task: Task, operator: Operator, batch: MicroBatch) -> list[pa.Table]:
         if task.is_sliced(rows):
             operator.take_slices(rows)
         else:
-            operator.process(rows)
+            _process(operator, rows)
     if batch.watermark == NONE:
         return []
     return [operator.advance_to(ticks(operator.measure, batch.watermark))]
+
+
+def _process(operator: Operator, rows: pa.RecordBatch) -> None:
+    try:
+        operator.process(rows)
+    except DataError as error:
+        where = "rows are counted in what one partition of the source has for the bucket"
+        raise DataError(error.column, error.row, error.value, f"{error.problem} ({where})") from None
 
 
 def ticks(measure: Measure, watermark: int) -> int | float:

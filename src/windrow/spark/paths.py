@@ -14,9 +14,10 @@ import pyarrow as pa
 from windrow.engine import exchange
 from windrow.engine.settings import Settings
 from windrow.errors import QueryError
-from windrow.planner.layout import is_aligned
 from windrow.query import Query
+from windrow.span import Span
 from windrow.spark import pushdown
+from windrow.windows.layout import is_aligned
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -83,6 +84,8 @@ def _not_pushed(
 
 
 def _not_pushed_in_a_stream(query: Query, settings: Settings, watermark: str) -> str | None:
+    if isinstance(query.time, Span):
+        return f"events of {query.time} end in another slice than they begin, and Spark's state drops slices one by one"
     if watermark != query.time:
         return f"the watermark is on column {watermark!r}, and Spark needs it on the time"
     if settings.lateness.magnitude:
@@ -97,6 +100,8 @@ def _not_combined(
 ) -> str | None:
     if not streaming and settings.on_bad != "raise":
         return "bad rows are set aside one by one"
+    if streaming and isinstance(query.time, Span):
+        return f"whether an event of {query.time} is late depends on its end, and slices do not tell which end is whose"
     if streaming and side_rows:
         return "late rows are wanted as rows, and slices have none"
     if streaming and settings.max_ahead is not None:

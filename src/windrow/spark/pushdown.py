@@ -9,6 +9,8 @@ an exact sum of integers or an extreme, a slice is an ordinary group. The column
 `windrow.engine.exchange`, and the numbers in them are exactly those that the engine would have made: what
 Spark rounds or orders otherwise is not pushed down, and `obstacle` says why.
 
+Events that last are cut in two where they cross a slice (see `windrow.engine.spanning.parcels`), and each half is a row of its slice.
+
 A slice begins at the latest edge at or before the event, as in the engine:
 
     edges of one window       |         |         |         |
@@ -36,10 +38,12 @@ from windrow.aggregates.sum import INTEGER_SUM
 from windrow.engine import exchange
 from windrow.engine.engine import Engine
 from windrow.engine.intake import NO_EDGES, NO_TIME
-from windrow.planner.layout import is_aligned
+from windrow.engine.loads import BEGINS, ENDS, INSIDE
 from windrow.planner.window_set import WindowSet
 from windrow.query import Query
+from windrow.span import Span
 from windrow.spark.schema import named
+from windrow.windows.layout import is_aligned
 from windrow.windows.session import Session
 from windrow.windows.tumbling import Tumbling
 
@@ -66,7 +70,7 @@ def obstacle(query: Query, schema: pa.Schema, df_schema: st.StructType) -> str |
     engine = _engine(query, schema)
     types = _types(df_schema)
     return (
-        _obstacle_of_time(query, engine, types[query.time])
+        _obstacle_of_time(query, engine, types[query.time_columns[0]])
         or _obstacle_of_keys(query, types)
         or _obstacle_of_aggregates(query, engine, types)
     )
@@ -123,20 +127,23 @@ def slices(query: Query, schema: pa.Schema, df: DataFrame) -> DataFrame:
     expressed, is an error once Spark comes to it.
     """
     engine = _engine(query, schema)
-    types = _types(df.schema)
+    types, column = _types(df.schema), query.time_columns[0]
     partials = _partials(engine)
     # Own names throughout: those of the user's columns could clash with ours.
     keys = {name: f"#key{i}" for i, name in enumerate(query.key)}
     values = {name: f"#value{i}" for i, (_, columns) in enumerate(partials, 1) for name in columns}
     events = df.select(
-        _checked(engine, query.time, types[query.time]).alias("#time"),
+        *_instants(query, engine, types[column]),
         *(named(name).alias(alias) for name, alias in (*keys.items(), *values.items())),
     )
     time = sf.col("#time")
     made = [sf.col(alias).alias(name) for name, alias in keys.items()]
+    if isinstance(query.time, Span):
+        events = _in_halves(engine, events)
+        made.append(sf.col("#role"))
     folded = [sf.count(sf.lit(1)).alias("#n")]
     if df.isStreaming:
-        events, begin = _with_end(engine, events, df.schema[query.time].metadata)
+        events, begin = _with_end(engine, events, df.schema[column].metadata)
         cuts = [sf.col("#end")]
         made += [begin.alias("#first"), begin.alias("#last")]
     else:
@@ -195,19 +202,75 @@ def _checked(engine: Engine, name: str, type_: st.DataType) -> Column:
 
 def _cuts(query: Query, engine: Engine, time: Column) -> list[Column]:
     """What tells the slices of a key apart: no two events of a slice have an edge between them, or a gap."""
-    windows = engine.windows
-    cuts = []
-    progressions = list(zip(windows.periods.tolist(), windows.phases.tolist(), strict=True))
-    if len(progressions) > FEW_PROGRESSIONS:
-        progressions = [(windows.grid, progressions[0][1])]
-    edges = [_latest(time, period, phase) for period, phase in progressions]
-    if edges:
-        cuts.append((edges[0] if len(edges) == 1 else sf.greatest(*edges)).alias("#slice"))
+    cuts = [_edge(engine, time).alias("#slice")] if len(engine.windows.periods) else []
+    if isinstance(query.time, Span):
+        cuts.append(sf.col("#role"))
     sessions = [w for w in query.windows.values() if isinstance(w, Session) and w.gap is not None]
     gaps = [engine.measure.ticks(w.gap, what="gap") for w in sessions if w.gap is not None]
     if gaps:
         cuts.append(_latest(time, int(min(gaps)), 0).alias("#cell"))
     return cuts
+
+
+def _edge(engine: Engine, time: Column) -> Column:
+    """The latest edge of a window of time that is not after `time`."""
+    windows = engine.windows
+    progressions = list(zip(windows.periods.tolist(), windows.phases.tolist(), strict=True))
+    if len(progressions) > FEW_PROGRESSIONS:
+        progressions = [(windows.grid, progressions[0][1])]
+    edges = [_latest(time, period, phase) for period, phase in progressions]
+    return edges[0] if len(edges) == 1 else sf.greatest(*edges)
+
+
+def _instants(query: Query, engine: Engine, type_: st.DataType) -> list[Column]:
+    """The time of an event in ticks, or its first and its last instant."""
+    start = _checked(engine, query.time_columns[0], type_)
+    if not isinstance(query.time, Span):
+        return [start.alias("#time")]
+    return [start.alias("#time"), _last(engine, query.time, type_).alias("#last")]
+
+
+def _last(engine: Engine, span: Span, type_: st.DataType) -> Column:
+    """The last instant of an event that lasts, in ticks; an error if there is none."""
+    value, start = named(span.end), _code(named(span.start), type_)
+    end, tick = _code(value, type_), sf.lit(1).cast("bigint")
+
+    def refused(problem: str) -> Column:
+        shown = sf.coalesce(value.cast("string"), sf.lit("None"))
+        return sf.raise_error(
+            sf.concat(sf.lit(f"column {span.end!r}, value "), shown, sf.lit(f": {problem}"))
+        )
+
+    found = sf.when(value.isNull(), refused("an event needs an end, and this one has none")).when(
+        end < start, refused(f"the event ends before it starts ({span.start!r})")
+    )
+    if span.on_zero == "raise":
+        none = f"the event ends where it starts ({span.start!r}), and so lasts for no time at all; "
+        found = found.when(end == start, refused(none + 'on_zero="point" takes it as one tick long'))
+    if span.longest is not None:
+        longest = int(engine.measure.ticks(span.longest, what="longest"))
+        length = end.cast("decimal(20, 0)") - start.cast("decimal(20, 0)")
+        found = found.when(length > sf.lit(longest), refused(f"the event lasts longer than {span.longest}"))
+    found = found.when(end - tick > sf.lit(int(engine.highest)), refused(NO_EDGES))
+    return found.otherwise(sf.greatest(end - tick, start))
+
+
+def _in_halves(engine: Engine, events: DataFrame) -> DataFrame:
+    """A row for each end of an event that lasts beyond the slice in which it begins, one for each other event."""
+    first, last = sf.col("#time"), sf.col("#last")
+
+    def half(role: int, time: Column) -> Column:
+        return sf.struct(sf.lit(role).cast("bigint").alias("role"), time.alias("time"))
+
+    inside = sf.array(half(INSIDE, first))
+    both = sf.array(half(BEGINS, first), half(ENDS, last))
+    halves = sf.explode(sf.when(_edge(engine, last) <= first, inside).otherwise(both)).alias("#half")
+    rest = [name for name in events.columns if name not in ("#time", "#last")]
+    kept = map(sf.col, rest)
+    parts = events.select(halves, *kept)
+    return parts.select(
+        sf.col("#half.role").alias("#role"), sf.col("#half.time").alias("#time"), *map(sf.col, rest)
+    )
 
 
 def _with_end(engine: Engine, events: DataFrame, metadata: dict[str, Any]) -> tuple[DataFrame, Column]:

@@ -1,5 +1,9 @@
-"""What the papers compare slicing with: each a complete operator with the engine's results."""
+"""What the papers compare slicing with: each a complete operator with the engine's results.
 
+Those for events that last, in `spanning`, have the names that they have there: `spanning.TupleBuckets`.
+"""
+
+from windrow.techniques import spanning
 from windrow.techniques.aggregate_buckets import AggregateBuckets
 from windrow.techniques.aggregate_tree import BaseIntervals, ReactiveAggregator
 from windrow.techniques.base import Counters, Technique
@@ -22,4 +26,5 @@ __all__ = [
     "Technique",
     "TupleBuckets",
     "TupleBuffer",
+    "spanning",
 ]

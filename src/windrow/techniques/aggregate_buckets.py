@@ -23,11 +23,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from windrow.engine.cache import jit
+from windrow.engine.cutting import run_end
 from windrow.measure import Tick
 from windrow.planner.window_set import WindowSet
 from windrow.techniques.base import Technique
 from windrow.techniques.rows import Rows
-from windrow.techniques.wheel import Wheel, number_at, run_end
+from windrow.techniques.wheel import Wheel, number_at
 from windrow.techniques.wheeled import NO_KEYS, Wheeled, fold_run
 
 
@@ -122,7 +123,7 @@ def first_open(windows: WindowSet, horizon: Tick) -> np.ndarray:
     return last + 1
 
 
-class _Buckets(Wheeled):
+class Buckets(Wheeled):
     def prepare(self) -> None:
         self.start_wheel(len(self.windows.every))
         self._floor = np.full(len(self.windows.every), np.iinfo(np.int64).min)
@@ -172,5 +173,5 @@ class _Buckets(Wheeled):
 class AggregateBuckets(Technique):
     """See the module."""
 
-    method = _Buckets
+    method = Buckets
     restores_order = False

@@ -12,21 +12,24 @@ All of them work in append mode: a window is given out once, when no event can c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
+from windrow.aggregates.user import UserAggregate
 from windrow.durations import DurationLike
+from windrow.engine.binding import Answer
 from windrow.engine.columns import shown
 from windrow.engine.emission import WINDOW_TYPE
 from windrow.engine.engine import Engine
 from windrow.engine.loads import Events
 from windrow.engine.operator import Operator
 from windrow.engine.settings import Settings
-from windrow.errors import DataError, QueryError
+from windrow.errors import DataError, QueryError, StateError, UserFunctionError, WindrowError
 from windrow.measure import Tick
 from windrow.query import Query
 from windrow.techniques.kept import kept_column
@@ -92,18 +95,16 @@ class Method(Engine):
 
     # -- events in -------------------------------------------------------------------------------
 
-    def too_late(
-        self, batch: pa.RecordBatch, times: np.ndarray, low: Tick
-    ) -> tuple[np.ndarray, np.ndarray] | None:
+    def too_late(self, load: Events) -> tuple[np.ndarray, np.ndarray] | None:
         """Masks of the events that no window takes any more, and of those among them that had one."""
         if self.in_order:
-            self._require_order(batch, times)
+            self._require_order(load.batch, load.times)
             return None
-        if low >= self.threshold:
+        if load.scan[0] >= self.threshold:
             return None
-        return self.windows.missed(times, self.threshold)
+        return self.windows.missed(load.times, self.threshold)
 
-    def partly_late(self, times: np.ndarray, low: Tick) -> np.ndarray | None:
+    def partly_late(self, load: Events) -> np.ndarray | None:
         """Nobody asks how many events missed some of their windows."""
         return None
 
@@ -125,12 +126,12 @@ class Method(Engine):
             if not self.partials.masked and any(p is not None for p in encoded[1].values()):
                 self.partials.masked = True
                 self.widen()
-            times = _read_only(events.times)
+            times = read_only(events.times)
             numbers = self.keys.numbers(events.batch)
             keys = None if numbers is None else numbers.astype(np.int64)
             arrival = events.arrival + np.arange(len(times) if self.partials.timed else 0)
             inputs = self.partials.inputs(encoded, times, arrival)
-            self.insert(times, keys, tuple(map(_read_only, inputs)), events.scan[2])
+            self.insert(times, keys, tuple(map(read_only, inputs)), events.scan[2])
         self.highest_time = events.high if self.highest_time is None else max(self.highest_time, events.high)
 
     def _recode(self, column: str, moved: np.ndarray) -> None:
@@ -166,32 +167,33 @@ class Method(Engine):
         spec = pa.array(rows.spec.astype(np.int32))
         columns.append(pa.DictionaryArray.from_arrays(spec, names, safe=False).cast(WINDOW_TYPE))
         columns += [self.measure.array(rows.start), self.measure.array(rows.end)]
-        for name in self.query.aggregates:
-            answer = self.binding.answers[name]
-            if answer.key in self.partials.parts:
-                columns.append(self.partials.lowered(name, answer, rows.cells))
-            else:
-                assert rows.kept is not None
-                columns.append(kept_column(answer, rows.kept, len(rows.spec), self.binding.decoders(answer)))
+        columns += [self.answers(name, self.binding.answers[name], rows) for name in self.query.aggregates]
         return pa.RecordBatch.from_arrays(columns, schema=self.result_schema)
 
+    def answers(self, name: str, answer: Answer, rows: Rows) -> pa.Array:
+        """The column of an aggregate."""
+        if answer.key in self.partials.parts:
+            return self.partials.lowered(name, answer, rows.cells)
+        assert rows.kept is not None
+        return kept_column(answer, rows.kept, len(rows.spec), self.binding.decoders(answer))
 
-def _read_only(column: np.ndarray) -> np.ndarray:
+
+def read_only(column: np.ndarray) -> np.ndarray:
     """The same numbers as one type for the compiler, whether Arrow owns them or not."""
     view = np.ascontiguousarray(column).view()
     view.flags.writeable = False
     return view
 
 
-class _Running(Operator):
+class Running(Operator):
     """The engine's operator around a method."""
 
-    def __init__(self, query: Query, settings: Settings, method: type[Method]) -> None:
+    def __init__(self, query: Query, settings: Settings, method: Callable[..., Method]) -> None:
         super().__init__(query, settings)
         self._method = method
 
-    def _engine(self, query: Query, schema: pa.Schema) -> Any:
-        return self._method(query, self.settings, schema)
+    def _engines(self, query: Query, schema: pa.Schema) -> Any:
+        return [self._method(query, self.settings, schema)]
 
 
 class Technique:
@@ -205,6 +207,7 @@ class Technique:
 
     def __init__(self, query: Query, lateness: DurationLike = 0) -> None:
         self.query = query
+        self._ended_by: BaseException | None = None
         for name, window in query.windows.items():
             self._require_window(name, window)
         for name, aggregate in query.aggregates.items():
@@ -213,7 +216,16 @@ class Technique:
             if not aggregate.algebra.commutative and not self.restores_order:
                 self._refuse(f"aggregate {name!r}", "it depends on the order of events, and none is kept")
         settings = Settings.of("append", lateness, "raise", MOST_CELLS, None)
-        self._operator = _Running(query, settings, self.method)
+        self._operator = self._running(settings)
+
+    def _running(self, settings: Settings) -> Running:
+        """What drives the method, for a query whose time it can read."""
+        if not isinstance(self.query.time, str):
+            self._refuse(
+                f"the span {self.query.time}",
+                "it takes events that happen at an instant; windrow.techniques.spanning has those for events that last",
+            )
+        return Running(self.query, settings, self.method)
 
     def _require_window(self, name: str, window: Window) -> None:
         if not isinstance(window, (Tumbling, Sliding, Cumulate)):
@@ -224,15 +236,38 @@ class Technique:
 
     def process(self, events: Any) -> None:
         """Take in events: anything that speaks Arrow, or an iterator of such batches."""
-        self._operator.process(events)
+        with self._whole_or_ended((WindrowError,)):
+            self._operator.process(events)
 
     def advance(self, watermark: Any) -> pa.Table:
         """Say that no event before `watermark` is expected any more; the windows that this completes."""
-        return self._operator.advance(watermark)
+        with self._whole_or_ended((QueryError,)):
+            return self._operator.advance(watermark)
 
     def finish(self) -> pa.Table:
         """Say that no event is expected any more; everything that is left."""
-        return self._operator.finish()
+        with self._whole_or_ended(()):
+            return self._operator.finish()
+
+    @contextmanager
+    def _whole_or_ended(self, refusals: tuple[type[WindrowError], ...]) -> Iterator[None]:
+        """Techniques cannot take back what is half done: after an error that is no refusal, nothing goes on."""
+        if self._ended_by is not None:
+            raise StateError(f"this operator ended with an error, and cannot go on: {self._ended_by}")
+        try:
+            yield
+        except refusals:
+            raise
+        except WindrowError as problem:
+            self._ended_by = problem
+            raise
+        except BaseException as problem:
+            self._ended_by = problem
+            own = [a.name for a in self.query.aggregates.values() if isinstance(a, UserAggregate)]
+            if not own or not isinstance(problem, Exception):
+                raise
+            what = f"a function of {' or '.join(map(repr, own))} raised {type(problem).__name__}"
+            raise UserFunctionError(f"{what}: {problem}") from problem
 
     def late(self) -> pa.Table:
         """The events that came too late for all of their windows, since the last call."""

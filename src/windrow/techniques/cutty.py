@@ -26,6 +26,7 @@ from dataclasses import replace
 import numpy as np
 
 from windrow.engine.cache import jit
+from windrow.engine.cutting import run_end
 from windrow.engine.edges import Edges
 from windrow.engine.windows import first_ending_after
 from windrow.measure import Tick
@@ -38,7 +39,6 @@ from windrow.techniques.pairs_plus import fold_run
 from windrow.techniques.partials import Cells, events
 from windrow.techniques.rows import Rows
 from windrow.techniques.slice_tree import SliceTree, append, rows_of
-from windrow.techniques.wheel import run_end
 from windrow.techniques.wheeled import NO_KEYS
 
 

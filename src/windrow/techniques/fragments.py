@@ -17,13 +17,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from windrow.engine.cache import jit
+from windrow.engine.cutting import run_end
 from windrow.engine.windows import first_ending_after
 from windrow.measure import Tick
 from windrow.stores.operations import combine, load, put
 from windrow.techniques.aggregate_buckets import first_open
 from windrow.techniques.partials import events
 from windrow.techniques.rows import Rows
-from windrow.techniques.wheel import number_at, run_end
+from windrow.techniques.wheel import number_at
 from windrow.techniques.wheeled import NO_KEYS, Wheeled, fold_run
 
 BLOCK = 1 << 20

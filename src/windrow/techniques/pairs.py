@@ -19,16 +19,22 @@ from __future__ import annotations
 
 import numpy as np
 
+from windrow.planner.window_set import WindowSet
 from windrow.techniques.base import Technique
 from windrow.techniques.fragments import Fragmented, Fragments
 
 
+def pairs_of(windows: WindowSet) -> Fragments:
+    """Where pairs cut these windows."""
+    w = windows
+    paired = w.rest > 0
+    per = np.where(paired, 2, 1)
+    return Fragments(w.every, w.offset, w.rest, per, np.where(paired, 2 * w.whole + 1, w.whole))
+
+
 class _Pairs(Fragmented):
     def fragments(self) -> Fragments:
-        w = self.windows
-        paired = w.rest > 0
-        per = np.where(paired, 2, 1)
-        return Fragments(w.every, w.offset, w.rest, per, np.where(paired, 2 * w.whole + 1, w.whole))
+        return pairs_of(self.windows)
 
 
 class Pairs(Technique):

@@ -19,6 +19,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from windrow.engine.cutting import run_end
 from windrow.engine.edges import Edges
 from windrow.measure import Tick
 from windrow.stores.operations import combine, lift, load, put
@@ -28,7 +29,6 @@ from windrow.techniques.flat_fat import between
 from windrow.techniques.partials import events
 from windrow.techniques.rows import Rows
 from windrow.techniques.slice_tree import SliceTree, append, rows_of
-from windrow.techniques.wheel import run_end
 from windrow.techniques.wheeled import NO_KEYS
 
 BLOCK = 1 << 20

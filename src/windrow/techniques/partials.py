@@ -16,9 +16,7 @@ cell that holds none is empty, whatever its numbers are: no loop asks for the pa
 from __future__ import annotations
 
 import hashlib
-import inspect
-import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -29,10 +27,8 @@ import pyarrow as pa
 from windrow.aggregates.base import Bound, Scalars, Sketch
 from windrow.engine.binding import Answer, Binding
 from windrow.engine.compiler import bound as bind
-from windrow.engine.compiler import kernel
-from windrow.engine.fingerprint import names_in
 from windrow.engine.partials.scalars import lower_values
-from windrow.engine.stored import Operations, operations_of
+from windrow.engine.stored import Operations, compiled_with, operations_of
 from windrow.errors import DataError, QueryError
 from windrow.stores import operations
 
@@ -44,11 +40,18 @@ def events(cells, i):
     raise NotImplementedError
 
 
+def beats(a, b):
+    """Whether a selective function chooses partial `a` when it has the choice between the two."""
+    raise NotImplementedError
+
+
 # What was written and compiled before: operators of like queries share it, as loading compiled code takes long.
 _WRITTEN: dict[Any, Operations] = {}
 _LOOPS: dict[Any, Any] = {}
 
 STAND_INS = (operations.lift, operations.combine, operations.load, operations.put, events)
+# What some techniques need besides, of partials that have it.
+FURTHER = {"invert": operations.invert, "beats": beats}
 
 
 @dataclass(frozen=True)
@@ -62,15 +65,23 @@ class Part:
 
 
 class Partials:
-    """The fields of all aggregates of a query, and the loops over them. `masked` is true from the first null on."""
+    """The fields of all aggregates of a query, and the loops over them. `masked` is true from the first null on.
 
-    def __init__(self, binding: Binding) -> None:
+    A technique that keeps some of the aggregates in another way than others names the `answers` that it means, and
+    a `further` operation if it needs one: "invert", or "beats" of a single one that selects.
+    """
+
+    def __init__(
+        self, binding: Binding, answers: Mapping[str, Answer] | None = None, further: str | None = None
+    ) -> None:
+        answers = binding.answers if answers is None else answers
         self.binding = binding
+        self.further = further
         self.masked = False
         self.parts: dict[Any, Part] = {}
         self.kept: list[Answer] = []
         first = 0
-        for answer in binding.answers.values():
+        for answer in answers.values():
             if not isinstance(answer.bound.partial, (Scalars, Sketch)):
                 self.kept.append(answer)
             elif answer.key not in self.parts:
@@ -79,7 +90,7 @@ class Partials:
                 self.parts[answer.key] = Part(answer.bound, answer.columns, first, count)
                 first += count
         self.fields = first
-        self.groups = [c for c in dict.fromkeys(a.columns for a in binding.answers.values()) if c]
+        self.groups = [c for c in dict.fromkeys(a.columns for a in answers.values()) if c]
         self.timed = any(isinstance(p.bound.partial, Scalars) and p.bound.partial.timed for p in self._folded)
 
     def _refuse_float_time(self, answer: Answer) -> None:
@@ -163,6 +174,10 @@ class Partials:
             f"def put(cells, i, partial):\n{''.join(put)}\n\n"
             f"def events(cells, i):\n    return cells[{self.fields}][i]\n"
         )
+        if self.further == "invert":
+            source += self._inverting(scope, given, counts)
+        elif self.further == "beats":
+            source += self._beating(scope, given)
         known = (source, *(own.functions for own in given))
         if known in _WRITTEN:
             return _WRITTEN[known]
@@ -179,6 +194,25 @@ class Partials:
         found = Operations(tuple(made.items()), tuple(dtypes), tuple(widths), tuple(identities), user)
         return _WRITTEN.setdefault(known, found)
 
+    def _inverting(self, scope: dict[str, Any], given: list[Operations], counts: int) -> str:
+        """The source of `invert`: each part without what is taken back, and the counts less its own."""
+        body, found = "", []
+        for p, (part, own) in enumerate(zip(self._folded, given, strict=True)):
+            scope[f"invert_{p}"] = dict(own.functions)["invert"]
+            a, b = ("".join(f"{x}[{part.first + f}], " for f in range(part.count)) for x in ("a", "b"))
+            body += f"    c{p} = invert_{p}(({a}), ({b}))\n"
+            found += [f"c{p}[{f}]" for f in range(part.count)]
+        found += [f"a[{self.fields + c}] - b[{self.fields + c}]" for c in range(counts)]
+        return f"\n\ndef invert(a, b):\n{body}    return ({', '.join(found)},)\n"
+
+    def _beating(self, scope: dict[str, Any], given: list[Operations]) -> str:
+        """The source of `beats`: what `combine` gives back is chosen; a null is chosen by nobody."""
+        scope["same_0"] = dict(given[0].functions)["same"]
+        a, b = ("".join(f"{x}[{f}], " for f in range(self.fields)) for x in ("a", "b"))
+        n = self.fields + 1
+        nulls = f"    if a[{n}] == 0 or b[{n}] == 0:\n        return a[{n}] > 0\n" if self.masked else ""
+        return f"\n\ndef beats(a, b):\n{nulls}    return same_0(combine_0(({a}), ({b})), ({a}))\n"
+
     def loop(self, function: Callable[..., Any], **places: Callable[..., Any]) -> Any:
         """A loop that is written with the names of the operations, compiled with those of this query.
 
@@ -192,15 +226,10 @@ class Partials:
     def _build(self, function: Callable[..., Any], places: dict[str, Callable[..., Any]]) -> Any:
         given = dict(self.operations.functions)
         known = {stand_in: given[stand_in.__name__] for stand_in in STAND_INS}
+        if self.further is not None:
+            known[FURTHER[self.further]] = given[self.further]
         known |= {function.__globals__[name]: bind(own, known) for name, own in places.items()}
-        names = names_in(function.__code__)
-        called = {n: f for n, f in function.__globals__.items() if n in names}
-        used = {n: bind(f, known) for n, f in called.items() if isinstance(f, types.FunctionType)}
-        used |= {n: f.py_func for n, f in called.items() if hasattr(f, "py_func")}
-        given_own = self.operations
-        sketches = any(width is not None for width in given_own.widths)
-        source = inspect.getsource(function)
-        return kernel(source, function.__name__, used, user=given_own.user, allocates=sketches)
+        return compiled_with(known, function, self.operations)
 
     # -- cells -----------------------------------------------------------------------------------
 

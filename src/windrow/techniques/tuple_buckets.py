@@ -22,13 +22,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from windrow.engine.cache import jit
+from windrow.engine.cutting import run_end
 from windrow.measure import Tick
 from windrow.techniques.aggregate_buckets import first_open, list_ended, windows_at
 from windrow.techniques.base import Method, Technique
 from windrow.techniques.folding import Ended, Stretches, folded
 from windrow.techniques.rows import Rows
 from windrow.techniques.tuples import Tuples
-from windrow.techniques.wheel import Wheel, run_end
+from windrow.techniques.wheel import Wheel
 
 CHUNK = 256
 
@@ -129,7 +130,7 @@ def sort_lists(clock, window, position, matrix):
         begin = end
 
 
-class _Lists(Method):
+class Lists(Method):
     def prepare(self) -> None:
         in_order = any(not a.algebra.commutative for a in self.query.aggregates.values())
         self._tuples = Tuples(self.partials, timed=in_order, keyed=self.keyed)
@@ -152,17 +153,25 @@ class _Lists(Method):
             np.floor_divide(t - w.offset, w.every).astype(np.int64) for t in (times.min(), times.max())
         )
         low, high = np.maximum(low - w.whole - 1, self._floor), np.maximum(high + 1, self._floor)
-        origin = wheel.fit(low, high, 1, self.settings.max_slices)
-        if origin is not None:
-            self._lists = tuple(np.where(origin >= 0, column[origin], 0) for column in self._padded())
+        self.fit(low, high)
         placed = (w.every, w.offset, w.whole, w.rest, self._floor, wheel.base, wheel.mask)
         sizes = np.zeros(wheel.slots, np.int64)
         count_into_lists(times, ordered, *placed, sizes)
-        chunks = -(-(self._length + sizes) // CHUNK) - -(-self._length // CHUNK)
-        self._make_room(int(chunks.sum()))
+        self.make_room_for(sizes)
         source = self._tuples.source(times, keys, inputs)
         matrix = self._tuples.matrix
         copy_into_lists(source, times, ordered, *placed, *self._lists, self._following, self._free, matrix)
+
+    def fit(self, low: np.ndarray, high: np.ndarray) -> None:
+        """Have lists for windows low .. high of each placement."""
+        origin = self._wheel.fit(low, high, 1, self.settings.max_slices)
+        if origin is not None:
+            self._lists = tuple(np.where(origin >= 0, column[origin], 0) for column in self._padded())
+
+    def make_room_for(self, sizes: np.ndarray) -> None:
+        """Have free chunks for so many more events in each list."""
+        chunks = -(-(self._length + sizes) // CHUNK) - -(-self._length // CHUNK)
+        self._make_room(int(chunks.sum()))
 
     def _padded(self) -> list[np.ndarray]:
         """The lists with one more, empty: what -1 stands for."""
@@ -220,5 +229,5 @@ class _Lists(Method):
 class TupleBuckets(Technique):
     """See the module."""
 
-    method = _Lists
+    method = Lists
     keeps_tuples = True

@@ -26,25 +26,6 @@ def number_at(t, every, offset):
     return k
 
 
-@jit
-def run_end(times, begin, until):
-    """The first event behind `begin` that is at or after `until`; times ascend."""
-    count = times.shape[0]
-    low = begin + 1
-    step = 1
-    while low + step < count and times[low + step] < until:
-        low += step
-        step *= 2
-    high = min(count, low + step)
-    while low < high:
-        middle = (low + high) // 2
-        if times[middle] < until:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
 class Wheel:
     """See the module. `slots` are the slots of all rings together."""
 

@@ -9,8 +9,8 @@
     run_transcript      a YAML file of events, watermarks and expected rows, on any engine
     Transcript          such a file, read: for a test that drives an engine in a way of its own
 
-Hypothesis strategies for streams and queries are in `windrow.testing.strategies` (they need the
-`hypothesis` package; transcripts need `pyyaml`).
+Hypothesis strategies for streams and queries are in `windrow.testing.strategies`, for events that last in
+`windrow.testing.span_strategies` (they need the `hypothesis` package; transcripts need `pyyaml`).
 """
 
 from windrow.testing.answers import Answer, Answers

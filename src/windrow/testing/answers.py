@@ -18,7 +18,8 @@ from windrow.errors import DataError
 from windrow.measure import Measure, Tick
 from windrow.query import Query
 from windrow.testing.events import Event, Key, arrow_array
-from windrow.testing.reference import Rows
+from windrow.testing.prorated import is_prorated, prorated_reference, share
+from windrow.testing.reference import Reference, Rows
 from windrow.testing.registry import reference_of
 
 WINDOW_TYPE = pa.dictionary(pa.int32(), pa.string())
@@ -45,17 +46,24 @@ class Answer:
 
 
 def compute(
-    aggregates: Mapping[str, Aggregate], events: Iterable[Event]
+    query: Query, events: Iterable[Event], start: Tick, end: Tick
 ) -> tuple[dict[str, Any], dict[str, Rows]]:
-    """All aggregates over these events, from scratch: their values and what they were made of."""
+    """All aggregates over the events of a window, from scratch: their values and what they were made of."""
     ordered = sorted(events, key=lambda event: (event.tick, event.arrival))
     values, inputs = {}, {}
-    for name, aggregate in aggregates.items():
+    for name, aggregate in query.aggregates.items():
         rows = [tuple(event.values[column] for column in aggregate.columns) for event in ordered]
+        if is_prorated(query):
+            rows = [(*row, share(event, start, end)) for row, event in zip(rows, ordered, strict=True)]
         rows = [row for row in rows if None not in row]
         inputs[name] = rows
-        values[name] = reference_of(aggregate).value(aggregate, rows)
+        values[name] = reference_in(query, aggregate).value(aggregate, rows)
     return values, inputs
+
+
+def reference_in(query: Query, aggregate: Aggregate) -> Reference:
+    """The formula that judges an aggregate in this query."""
+    return prorated_reference(aggregate) if is_prorated(query) else reference_of(aggregate)
 
 
 @dataclass(frozen=True)
@@ -72,7 +80,9 @@ class Answers:
         return iter(self.rows)
 
     def result_type(self, name: str) -> pa.DataType:
-        """The Arrow type of an aggregate's column."""
+        """The Arrow type of an aggregate's column; shares of events are no whole numbers."""
+        if is_prorated(self.query):
+            return pa.float64()
         aggregate = self.query.aggregates[name]
         return aggregate.bind(tuple(self.schema.field(c).type for c in aggregate.columns)).type
 

@@ -206,11 +206,18 @@ def check_window(
     check()
 
 
-def check_steps(query: Query, steps: Sequence[tuple[str, Any]], *, mode: str, lateness: Any = 0) -> None:
+def check_steps(
+    query: Query,
+    steps: Sequence[tuple[str, Any]],
+    *,
+    mode: str,
+    lateness: Any = 0,
+    on_bad: str = "raise",
+) -> None:
     """Check that the engine's operator and the reference operator agree after every step.
 
     `steps` are `("process", table)` and `("advance", watermark)`, as `strategies.schedules` draws
-    them; a finish comes last. Rows are compared after each advance, late rows after each batch.
+    them; a finish comes last. Rows are compared after each advance, late and bad rows after each batch.
 
     >>> import windrow as wr, pyarrow as pa
     >>> from windrow.testing import check_steps
@@ -220,8 +227,8 @@ def check_steps(query: Query, steps: Sequence[tuple[str, Any]], *, mode: str, la
     from windrow.testing.compare import assert_same, rows_of
     from windrow.testing.stream import ReferenceOperator
 
-    reference = ReferenceOperator(query, mode=mode, lateness=lateness)
-    operator = query.operator(mode=mode, lateness=lateness)
+    reference = ReferenceOperator(query, mode=mode, lateness=lateness, on_bad=on_bad)
+    operator = query.operator(mode=mode, lateness=lateness, on_bad=on_bad)
     for number, (step, argument) in enumerate([*steps, ("finish", None)]):
         note = f"step {number} ({step} {argument if step == 'advance' else ''})"
         if step == "process":
@@ -229,6 +236,8 @@ def check_steps(query: Query, steps: Sequence[tuple[str, Any]], *, mode: str, la
             operator.process(argument)
             late, expected = rows_of(operator.late()), rows_of(reference.late())
             assert repr(late) == repr(expected), f"{note}: late rows {late}, expected {expected}"
+            bad, wrong = (rows_of(o.bad().select(argument.column_names)) for o in (operator, reference))
+            assert repr(bad) == repr(wrong), f"{note}: bad rows {bad}, expected {wrong}"
             continue
         if step == "advance":
             reference.advance(argument)

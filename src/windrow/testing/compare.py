@@ -8,9 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate
-from windrow.testing.answers import Answers
+from windrow.testing.answers import Answers, reference_in
 from windrow.testing.events import canonical, plain_values
-from windrow.testing.registry import reference_of
 from windrow.testing.tolerance import same, within_ulps
 
 OUTPUT = ("window", "start", "end", "op", "revision")
@@ -104,10 +103,12 @@ def assert_same(expected: pa.Table | Answers, actual: pa.Table, *, ulps: float =
         """The first column in which an actual row is not as good as the expected one."""
         for name in (n for n in wanted[i] if n not in names):
             want, got = wanted[i][name], found[j][name]
-            if aggregates is None or wanted[i].get("op") == "delete":
+            if not isinstance(expected, Answers) or wanted[i].get("op") == "delete":
                 agree = _close(want, got, ulps)
             else:
-                agree = reference_of(aggregates[name]).accepts(aggregates[name], inputs[i][name], want, got)
+                aggregate = expected.query.aggregates[name]
+                accepts = reference_in(expected.query, aggregate).accepts
+                agree = accepts(aggregate, inputs[i][name], want, got)
             if not agree:
                 return name
         return None

@@ -40,7 +40,7 @@ class Source:
 class Event:
     """One row: its tick, its arrival number, its key, its values by column, its row number.
 
-    `horizon` is the watermark less the lateness at the time it came: what had ended by then is final.
+    An event that lasts has an `end`, which is infinite while the event goes on; `tick` is then its start. `horizon` is the watermark less the lateness at the time it came: what had ended by then is final.
     """
 
     tick: Tick
@@ -50,6 +50,7 @@ class Event:
     row: int
     source: Source = field(repr=False, compare=False)
     horizon: Tick = -math.inf
+    end: Tick | None = None
 
     def holds(self, predicate: Predicate) -> bool:
         """Whether a predicate holds for this event."""
@@ -139,7 +140,7 @@ def bad_reason(tick: Tick | None) -> str | None:
 
 def require_columns(query: Query, schema: pa.Schema) -> None:
     """An error if the table lacks a column that the query names."""
-    needed = [query.time, *query.key]
+    needed = [*query.time_columns, *query.key]
     for aggregate in query.aggregates.values():
         needed += aggregate.columns
     for window in query.windows.values():
@@ -152,8 +153,9 @@ def require_columns(query: Query, schema: pa.Schema) -> None:
 def read_events(
     query: Query, table: pa.Table, *, first_arrival: int = 0, horizon: Tick = -math.inf
 ) -> tuple[Measure, list[Event]]:
-    """All rows as events, in arrival order; a bad time raises `DataError`."""
+    """All rows as events at an instant, in arrival order; a bad time raises `DataError`."""
     require_columns(query, table.schema)
+    assert isinstance(query.time, str), "events that last are read by `spans`"
     measure = Measure(query.time, table.schema.field(query.time).type)
     columns = {name: plain_values(table[name]) for name in table.column_names}
     times = [None if t is None else float(t) if measure.floating else t for t in columns[query.time]]

@@ -1,9 +1,10 @@
 """The oracle: the answer of a query, recomputed from scratch for every window. Slow and plain.
 
-For each event it asks which windows hold it, puts the event there, and when all events are placed
-it sorts each window and applies the definition of each aggregate. Windows that depend on the events
-are found key by key, over the whole sequence (see `sequences`). Nothing is shared, nothing is
-sliced, nothing is incremental. It is what every engine is compared with.
+For each event it asks which windows hold it, or some of it if it lasts (see `places`), puts the event
+there, and when all events are placed it sorts each window and applies the definition of each
+aggregate. Windows that depend on the events are found key by key, over the whole sequence (see
+`sequences`). Nothing is shared, nothing is sliced, nothing is incremental. It is what every engine is
+compared with.
 """
 
 from __future__ import annotations
@@ -13,44 +14,17 @@ from typing import Any
 import pyarrow as pa
 
 from windrow.errors import DataError
-from windrow.measure import Measure
 from windrow.query import Query
 from windrow.testing.answers import Answer, Answers, compute
 from windrow.testing.events import Event, Key, read_events
-from windrow.testing.placement import Span, windows_of
-from windrow.testing.sequences import in_sequence, is_sequential, problem_of, windows_in
-
-Place = tuple[Key, str, Span]
-
-
-def places_of(query: Query, measure: Measure, event: Event) -> list[Place]:
-    """Every (key, window name, span) that holds the event, of windows that depend on time alone.
-
-    A window whose edge the time column cannot hold makes the row a bad one.
-    """
-    places: list[Place] = []
-    for name, window in query.windows.items():
-        if is_sequential(window):
-            continue
-        for start, end in windows_of(window, measure, event.tick):
-            if start < measure.lowest or end > measure.highest:
-                raise DataError(
-                    query.time, event.row, measure.scalar(event.tick), f"a window of {name!r} does not fit"
-                )
-            places.append((event.key, name, (start, end)))
-    return places
-
-
-def problem_in(query: Query, measure: Measure, event: Event) -> tuple[str, Any, str] | None:
-    """Why a window that depends on the events cannot take this one (column, value, reason), or None."""
-    windows = [window for window in query.windows.values() if is_sequential(window)]
-    problems = (problem_of(window, measure, event) for window in windows)
-    return next((problem for problem in problems if problem), None)
+from windrow.testing.places import Place, places_of, problem_in
+from windrow.testing.sequences import in_sequence, is_sequential, windows_in
+from windrow.testing.spans import bounded_spans
 
 
 def answers(query: Query, table: pa.Table) -> Answers:
     """The answer with everything that a comparison needs; see `oracle`."""
-    measure, events = read_events(query, table)
+    measure, events = (read_events if isinstance(query.time, str) else bounded_spans)(query, table)
     places: dict[Place, list[Event]] = {}
     sequences: dict[Key, list[Event]] = {}
     for event in events:
@@ -68,7 +42,7 @@ def answers(query: Query, table: pa.Table) -> Answers:
                     content.append(((key, name, (stretch.start, stretch.end)), stretch.events))
     rows = []
     for (key, name, (start, end)), held in content:
-        values, inputs = compute(query.aggregates, held)
+        values, inputs = compute(query, held, start, end)
         rows.append(Answer(key, name, start, end, values, inputs))
     return Answers(query, measure, table.schema, rows)
 

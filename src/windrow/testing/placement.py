@@ -1,10 +1,11 @@
-"""Which windows hold an instant, by definition: the referee's own window arithmetic.
+"""Which windows hold an instant, or some of a lifespan, by definition: the referee's own window arithmetic.
 
     sliding(3, every=1), instant 4          0    1    2    3    4    5    6    7
     k = 2                                             |--------------|
     k = 3                                                  |--------------|
     k = 4                                                       |--------------|
 
+A window `[a, b)` holds some of `[start, end)` if `start < b` and `a < end`; an instant is the shortest lifespan.
 Plain integers (or floats), floor division, and for calendars the clock on the wall: a day begins
 at the first second at which a clock in that zone shows its date or a later one.
 """
@@ -21,12 +22,12 @@ from zoneinfo import ZoneInfo
 from windrow.measure import Measure, Tick
 from windrow.windows import Band, Calendar, Cumulate, Periodic, Sliding, Snapshot, Tumbling, Window
 
-Span = tuple[Tick, Tick]
+Interval = tuple[Tick, Tick]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 
 
-def windows_of(window: Window, measure: Measure, tick: Tick) -> list[Span]:
+def windows_of(window: Window, measure: Measure, tick: Tick) -> list[Interval]:
     """All `(start, end)` of `window`, in ticks, with `start <= tick < end`, ascending.
 
     >>> import pyarrow as pa
@@ -35,8 +36,20 @@ def windows_of(window: Window, measure: Measure, tick: Tick) -> list[Span]:
     >>> windows_of(sliding(3, every=1), Measure("t", pa.int64()), 4)
     [(2, 5), (3, 6), (4, 7)]
     """
+    return windows_over(window, measure, tick, after(measure, tick))
+
+
+def windows_over(window: Window, measure: Measure, start: Tick, end: Tick) -> list[Interval]:
+    """All windows that share an instant with `[start, end)`, ascending.
+
+    >>> import pyarrow as pa
+    >>> from windrow.measure import Measure
+    >>> from windrow.windows import tumbling
+    >>> windows_over(tumbling(5), Measure("t", pa.int64()), 4, 10)
+    [(0, 5), (5, 10)]
+    """
     find = PLACES.get(type(window), _as_placed)
-    return sorted(find(window, measure, tick))
+    return sorted(find(window, measure, start, end))
 
 
 def after(measure: Measure, tick: Tick) -> Tick:
@@ -49,58 +62,63 @@ def after(measure: Measure, tick: Tick) -> Tick:
     return math.nextafter(tick, math.inf) if measure.floating else tick + 1
 
 
-def _periods(every: Tick, offset: Tick, length: Tick, tick: Tick) -> Iterator[Span]:
-    """Windows `[offset + k*every, offset + (k + whole)*every + rest)` that hold the tick."""
+def before(measure: Measure, tick: Tick) -> Tick:
+    """The last instant before a tick: where a lifespan that ends there has its last."""
+    return math.nextafter(tick, -math.inf) if measure.floating else tick - 1
+
+
+def _periods(every: Tick, offset: Tick, length: Tick, start: Tick, end: Tick) -> Iterator[Interval]:
+    """Windows `[offset + k*every, offset + (k + whole)*every + rest)` that hold some of `[start, end)`."""
     offset = offset % every
     whole = int(length // every)
     rest = length - whole * every
-    k = int((tick - offset) // every)
-    while offset + (k + 1) * every <= tick:
+    k = int((end - offset) // every)
+    while offset + (k + 1) * every < end:
         k += 1
-    while offset + k * every > tick:
+    while offset + k * every >= end:
         k -= 1
-    while tick < offset + (k + whole) * every + rest:
+    while start < offset + (k + whole) * every + rest:
         yield offset + k * every, offset + (k + whole) * every + rest
         k -= 1
 
 
-def _tumbling(window: Tumbling, measure: Measure, tick: Tick) -> Iterator[Span]:
+def _tumbling(window: Tumbling, measure: Measure, start: Tick, end: Tick) -> Iterator[Interval]:
     length = measure.ticks(window.length, what="length")
-    return _periods(length, measure.ticks(window.offset, what="offset"), length, tick)
+    return _periods(length, measure.ticks(window.offset, what="offset"), length, start, end)
 
 
-def _sliding(window: Sliding, measure: Measure, tick: Tick) -> Iterator[Span]:
+def _sliding(window: Sliding, measure: Measure, start: Tick, end: Tick) -> Iterator[Interval]:
     every = measure.ticks(window.every, what="every")
     length = measure.ticks(window.length, what="length")
-    return _periods(every, measure.ticks(window.offset, what="offset"), length, tick)
+    return _periods(every, measure.ticks(window.offset, what="offset"), length, start, end)
 
 
-def _cumulate(window: Cumulate, measure: Measure, tick: Tick) -> Iterator[Span]:
+def _cumulate(window: Cumulate, measure: Measure, start: Tick, end: Tick) -> Iterator[Interval]:
     size = measure.ticks(window.size, what="size")
     step = measure.ticks(window.step, what="step")
     offset = measure.ticks(window.offset, what="offset")
     steps = round(size / step)
     for i in range(1, steps + 1):
-        yield from _periods(size, offset, size if i == steps else i * step, tick)
+        yield from _periods(size, offset, size if i == steps else i * step, start, end)
 
 
-def _band(window: Band, measure: Measure, tick: Tick) -> Iterator[Span]:
-    start = measure.point(window.start, what="start")
-    end = start + measure.ticks(window.length, what="length")
-    if start <= tick < end:
-        yield start, end
+def _band(window: Band, measure: Measure, start: Tick, end: Tick) -> Iterator[Interval]:
+    begins = measure.point(window.start, what="start")
+    ends = begins + measure.ticks(window.length, what="length")
+    if start < ends and begins < end:
+        yield begins, ends
 
 
-def _snapshot(window: Snapshot, measure: Measure, tick: Tick) -> Iterator[Span]:
-    yield tick, after(measure, tick)
+def _snapshot(window: Snapshot, measure: Measure, start: Tick, end: Tick) -> Iterator[Interval]:
+    yield start, after(measure, start)
 
 
-def _calendar(window: Calendar, measure: Measure, tick: Tick) -> Iterator[Span]:
+def _calendar(window: Calendar, measure: Measure, start: Tick, end: Tick) -> Iterator[Interval]:
     unit = measure.tick_nanoseconds
     if unit is None:
         raise TypeError(f"{window} needs a time, not {measure.describe()}")
     zone = window.tz or measure.zone or "UTC"
-    instant = _EPOCH + timedelta(seconds=int(tick) * unit // 1_000_000_000)
+    instant = _EPOCH + timedelta(seconds=int(start) * unit // 1_000_000_000)
     today = instant.astimezone(ZoneInfo(zone)).date()
     period = _period_number(window, today)
 
@@ -108,11 +126,13 @@ def _calendar(window: Calendar, measure: Measure, tick: Tick) -> Iterator[Span]:
         """The first tick of a period: the first one at or after its first second."""
         return -(-first_second(_first_day(window, number), zone) * 1_000_000_000 // unit)
 
-    while begins(period) > tick:
+    while begins(period) > start:
         period -= 1
-    while begins(period + 1) <= tick:
+    while begins(period + 1) <= start:
         period += 1
-    yield begins(period), begins(period + 1)
+    while begins(period) < end:
+        yield begins(period), begins(period + 1)
+        period += 1
 
 
 def _period_number(window: Calendar, day: date) -> int:
@@ -155,18 +175,18 @@ def first_second(day: date, zone: str) -> int:
     return second
 
 
-def _as_placed(window: Window, measure: Measure, tick: Tick) -> Iterator[Span]:
+def _as_placed(window: Window, measure: Measure, start: Tick, end: Tick) -> Iterator[Interval]:
     """A window type that this file does not know: what its own placement says."""
     for placed in window.place(measure):
         if isinstance(placed, Periodic):
-            yield from _periods(placed.every, placed.offset, placed.length, tick)
+            yield from _periods(placed.every, placed.offset, placed.length, start, end)
         else:
-            starts, ends = placed.windows(tick, tick)
-            spans = zip(starts.tolist(), ends.tolist(), strict=True)
-            yield from ((start, end) for start, end in spans if start <= tick < end)
+            found = placed.windows(start, before(measure, end))
+            pairs = zip(*(edges.tolist() for edges in found), strict=True)
+            yield from ((a, b) for a, b in pairs if start < b and a < end)
 
 
-PLACES: dict[type[Window], Callable[[Any, Measure, Tick], Iterator[Span]]] = {
+PLACES: dict[type[Window], Callable[[Any, Measure, Tick, Tick], Iterator[Interval]]] = {
     Band: _band,
     Calendar: _calendar,
     Cumulate: _cumulate,

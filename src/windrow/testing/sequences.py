@@ -26,7 +26,7 @@ import pyarrow as pa
 from windrow.errors import UserFunctionError
 from windrow.measure import Measure, Tick
 from windrow.testing.events import Event
-from windrow.testing.placement import after, windows_of
+from windrow.testing.placement import after, before, windows_of
 from windrow.windows import (
     Advancing,
     Delta,
@@ -99,10 +99,11 @@ def gap_of(window: Session, measure: Measure, event: Event) -> Tick | None:
 
 
 def end_of_session(window: Session, measure: Measure, event: Event) -> Tick:
-    """Where the session would end that held this event alone."""
+    """Where the session would end that held this event alone: a gap after its last instant."""
     gap = gap_of(window, measure, event)
     assert gap is not None
-    return event.tick + gap
+    last = event.tick if event.end is None else before(measure, event.end)
+    return last + gap
 
 
 def _session(window: Session, measure: Measure, events: list[Event]) -> Iterator[Stretch]:

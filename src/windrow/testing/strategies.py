@@ -403,10 +403,17 @@ def batchings(draw: Any, table: pa.Table) -> list[pa.Table]:
 
 
 @st.composite
-def schedules(draw: Any, table: pa.Table, *, behind: int = 20, eager: bool = False) -> list[tuple[str, Any]]:
+def schedules(
+    draw: Any,
+    table: pa.Table,
+    *,
+    behind: int = 20,
+    eager: bool = False,
+    times: Sequence[str] = ("time",),
+) -> list[tuple[str, Any]]:
     """Steps for an operator: `("process", batch)` and `("advance", tick)`.
 
-    Watermarks never go back; they lie up to `behind` ticks behind the latest event so far. An `eager`
+    Watermarks never go back; they lie up to `behind` ticks behind the latest of the `times` so far. An `eager`
     schedule has batches of a few events and an advance after each.
     """
     steps: list[tuple[str, Any]] = []
@@ -414,7 +421,7 @@ def schedules(draw: Any, table: pa.Table, *, behind: int = 20, eager: bool = Fal
     watermark: Any = None
     for batch in _small_batches(draw, table) if eager else draw(batchings(table)):
         steps.append(("process", batch))
-        ticks = [t for t in plain_values(batch["time"]) if t is not None]
+        ticks = [t for name in times for t in plain_values(batch[name]) if t is not None]
         if ticks:
             latest = max(ticks) if latest is None else max(latest, *ticks)
         if latest is not None and (eager or draw(st.booleans())):

@@ -13,11 +13,15 @@ that counts, and compared with what was emitted (see `changes`). A session still
 very end, so it is emitted, and final, when the watermark has passed its end; an event that would be
 a final session on its own is late for all windows of the query. If the query has an order-based
 window, an event before the horizon (the watermark less the lateness) is late for all of them.
+
+Events that last are kept by `lasting`. The watermark is then the one that was given less the release delay, and
+windows of time on the one hand, sessions on the other judge by themselves whether an event is late for them.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
@@ -29,11 +33,14 @@ from windrow.durations import DurationLike, parse_duration
 from windrow.errors import DataError, QueryError
 from windrow.measure import Measure, PointLike, Tick
 from windrow.query import Query
+from windrow.span import Learned, Span
 from windrow.testing.answers import Answer, Answers, compute
 from windrow.testing.changes import Change, Sequences, finality
 from windrow.testing.events import Event, bad_reason, plain_values, read_events, require_columns
-from windrow.testing.oracle import Place, places_of, problem_in
+from windrow.testing.lasting import Lasting
+from windrow.testing.places import Place, places_of, problem_in
 from windrow.testing.sequences import is_order_based, is_sequential
+from windrow.testing.spans import Reading, measure_of, read_spans
 from windrow.windows import Session, Window
 
 
@@ -44,6 +51,11 @@ class Pane:
     events: list[Event] = field(default_factory=list)
     revision: int = -1
     changed: bool = False
+
+
+def _place(change: Change) -> Place:
+    key, name, start, end = change.identity
+    return key, name, (start, end)
 
 
 class ReferenceOperator:
@@ -67,12 +79,14 @@ class ReferenceOperator:
         self._lateness = parse_duration(lateness, what="lateness")
         self._measure: Measure | None = None
         self._schema: pa.Schema | None = None
+        self._told: Tick = -math.inf
         self._watermark: Tick = -math.inf
         self._waiting: PointLike | None = None
         self._latest: Tick = -math.inf
         self._arrivals = 0
         self._panes: dict[Place, Pane] = {}
         self._sequences = Sequences()
+        self._lasting = Lasting()
         self._log: list[Event] = []
         self._complete_from: dict[str, Tick] = {}
         self._known_from: dict[str, Tick] = {}
@@ -82,39 +96,77 @@ class ReferenceOperator:
     def process(self, table: pa.Table) -> None:
         """Take in a batch; a bad row raises (nothing of the batch is kept) or is set aside."""
         self._open(table.schema)
-        good, bad = self._sort_out(table)
-        if bad and self.on_bad != "divert":
-            row, column, value, reason = bad[0]
+        reading, rows = self._read(table)
+        if reading.bad and self.on_bad != "divert":
+            row, column, value, reason = reading.bad[0]
             raise DataError(column, row, value, reason)
-        horizon = self._horizon()
-        measure, events = read_events(
-            self.query, table.take(good), first_arrival=self._arrivals, horizon=horizon
-        )
-        placed = [(event, places_of(self.query, measure, event)) for event in events]
-        if bad:
-            rows = table.take(pa.array([row for row, *_ in bad], pa.int64()))
-            reasons = pa.array([reason for *_, reason in bad], pa.string())
-            self._bad.append(rows.append_column("bad_reason", reasons))
-        self._arrivals += len(events)
+        places = [
+            places_of(self.query, self._known(), event) for event in reading.events if event.end is None
+        ]
+        if reading.bad:
+            bad = table.take(pa.array([row for row, *_ in reading.bad], pa.int64()))
+            reasons = pa.array([reason for *_, reason in reading.bad], pa.string())
+            self._bad.append(bad.append_column("bad_reason", reasons))
+        self._arrivals += table.num_rows
+        late = self._take_lasting(reading) if self._lasts else self._take(reading.events, places)
+        if late:
+            self._late.append(table.take(pa.array([rows[row] for row in late], pa.int64())))
+
+    def _read(self, table: pa.Table) -> tuple[Reading, Sequence[int]]:
+        """What the rows say, and at which place in the table each of the rows that were read stands."""
+        first, horizon = self._arrivals, self._horizon()
+        if isinstance(self.query.time, Span):
+            opened = self._lasting.open
+            reading = read_spans(self.query, table, open_events=opened, first_arrival=first, horizon=horizon)
+            return reading, range(table.num_rows)
+        good, bad = self._sort_out(table)
+        _, events = read_events(self.query, table.take(good), first_arrival=first, horizon=horizon)
+        return Reading({}, events, bad=bad), good.to_pylist()
+
+    def _take(self, events: list[Event], placed: list[list[Place]]) -> list[int]:
+        """Put events at an instant where they belong; gives the rows that are late."""
+        measure, horizon = self._known(), self._horizon()
         ordered = any(is_order_based(window) for window in self.query.windows.values())
         late = []
-        for event, places in placed:
+        for event, places in zip(events, placed, strict=True):
             self._latest = max(self._latest, event.tick)
             self._log.append(event)
             if (ordered and event.tick < horizon) or self._too_late_for_a_session(event, horizon):
-                late.append(good[event.row].as_py())
+                late.append(event.row)
                 continue
             finals = [self._final(p) for p in places]
             self._add(event, [p for p, final in zip(places, finals, strict=True) if not final])
-            for name, window in self._sequential().items():
-                judged = finality(window, measure, event, horizon)
-                finals += judged
-                if judged and not all(judged):
-                    self._sequences.add(name, event)
-            if finals and all(finals):
-                late.append(good[event.row].as_py())
-        if late:
-            self._late.append(table.take(pa.array(late, pa.int64())))
+            if self._is_late(event, finals, measure, horizon):
+                late.append(event.row)
+        return late
+
+    def _take_lasting(self, reading: Reading) -> list[int]:
+        """Keep events that last; gives the rows that are late. One that goes on is not."""
+        measure, horizon = self._known(), self._horizon()
+
+        def finals(event: Event) -> list[bool]:
+            return [self._final(place) for place in places_of(self.query, measure, event)]
+
+        late = self._lasting.take(reading, measure, lambda event: bool(finals(event)) and all(finals(event)))
+        for event in reading.events:
+            if event.end == math.inf:
+                continue
+            if self._too_late_for_a_session(event, horizon):
+                missed = all(finals(event))
+            else:
+                missed = self._is_late(event, finals(event), measure, horizon)
+            if missed:
+                late.append(event.row)
+        return sorted(late)
+
+    def _is_late(self, event: Event, finals: list[bool], measure: Measure, horizon: Tick) -> bool:
+        """Let windows that depend on the events take this one; whether all windows find it late."""
+        for name, window in self._sequential().items():
+            judged = finality(window, measure, event, horizon)
+            finals += judged
+            if judged and not all(judged):
+                self._sequences.add(name, event)
+        return bool(finals) and all(finals)
 
     def _too_late_for_a_session(self, event: Event, horizon: Tick) -> bool:
         """Whether a session that held this event alone would be final."""
@@ -130,17 +182,20 @@ class ReferenceOperator:
             self._waiting = watermark
             return pa.table({})
         tick = self._measure.point(watermark, what="watermark")
-        if tick < self._watermark:
+        if tick < self._told:
             raise QueryError(
-                f"the watermark cannot go back from {self._measure.scalar(self._watermark)} "
+                f"the watermark cannot go back from {self._measure.scalar(self._told)} "
                 f"to {self._measure.scalar(tick)}"
             )
-        return self._emit(tick)
+        self._told = tick
+        return self._emit(tick - self._release())
 
     def finish(self) -> pa.Table:
         """No event is expected any more: take everything that is left."""
         if self._measure is None:
             return pa.table({})
+        self._told = math.inf
+        self._lasting.finish(self._measure, self._watermark)
         return self._emit(math.inf)
 
     def late(self) -> pa.Table:
@@ -195,18 +250,33 @@ class ReferenceOperator:
         require_columns(self.query, schema)
         if self._measure is None:
             self._schema = schema
-            self._measure = Measure(self.query.time, schema.field(self.query.time).type)
+            self._measure = measure_of(self.query, schema)
             if self._waiting is not None:
-                self._watermark = self._measure.point(self._waiting, what="watermark")
+                self._told = self._measure.point(self._waiting, what="watermark")
+                self._watermark = self._told - self._release()
 
     def _known(self) -> Measure:
         if self._measure is None:
             raise QueryError("no batch was processed yet: the type of the time column is not known")
         return self._measure
 
+    @property
+    def _lasts(self) -> bool:
+        """Whether events belong to windows by their lifespan, and not by an instant."""
+        return isinstance(self.query.time, Span) and not self.query.time.is_point
+
+    def _release(self) -> Tick:
+        """By how much the watermark that counts lies behind the one that is told."""
+        if isinstance(self.query.time, str):
+            return 0
+        if isinstance(self.query.time.release, Learned):
+            raise QueryError("the referee learns nothing: give it a release delay that is a duration")
+        return self._known().ticks(self.query.time.release, what="release")
+
     def _sort_out(self, table: pa.Table) -> tuple[pa.Array, list[tuple[int, str, Any, str]]]:
         """Positions of good rows, and (row, column, value, reason) of bad ones."""
-        ticks = plain_values(table[self.query.time])
+        column = self._known().column
+        ticks = plain_values(table[column])
         timed = [row for row, tick in enumerate(ticks) if bad_reason(tick) is None]
         measure, events = read_events(self.query, table.take(pa.array(timed, pa.int64())))
         problems = {
@@ -218,7 +288,7 @@ class ReferenceOperator:
             reason = bad_reason(tick)
             if reason is None and self.query.ordered and tick < latest:
                 reason = "the event is out of order, and the query promises order"
-            problem = problems.get(row) if reason is None else (self.query.time, tick, reason)
+            problem = problems.get(row) if reason is None else (column, tick, reason)
             if problem is None:
                 good.append(row)
                 latest = max(latest, tick)
@@ -252,7 +322,7 @@ class ReferenceOperator:
 
     def _emit(self, watermark: Tick) -> pa.Table:
         self._watermark = watermark
-        rows = self._emit_places() + self._emit_sequences()
+        rows = (self._emit_lasting() if self._lasts else self._emit_places()) + self._emit_sequences()
         assert self._schema is not None
         self.answers = Answers(self.query, self._known(), self._schema, rows, self.mode == "update")
         return self.answers.table()
@@ -276,6 +346,13 @@ class ReferenceOperator:
                     del self._panes[place]
         return rows
 
+    def _emit_lasting(self) -> list[Answer]:
+        """Windows of time over events that last."""
+        update = self.mode == "update"
+        bound = self._watermark if update else self._horizon()
+        changes = self._lasting.changes(self.query.windows, self._known(), bound, update=update)
+        return [self._row(change) for change in changes if not self._before(_place(change))]
+
     def _emit_sequences(self) -> list[Answer]:
         """Windows that depend on the events."""
         windows, measure, horizon = self._sequential(), self._known(), self._horizon()
@@ -283,12 +360,11 @@ class ReferenceOperator:
             changes = self._sequences.changes(windows, measure, self._watermark, horizon)
         else:
             changes = self._sequences.final(windows, measure, horizon)
-        places = [(c, (c.identity[0], c.identity[1], c.identity[2:])) for c in changes]
-        return [self._row(change) for change, place in places if not self._before(place)]
+        return [self._row(change) for change in changes if not self._before(_place(change))]
 
     def _row(self, change: Change) -> Answer:
         key, name, start, end = change.identity
-        values, inputs = compute(self.query.aggregates, change.events)
+        values, inputs = compute(self.query, change.events, start, end)
         for added, since in self._known_from.items():
             if start < since and added in values:
                 values[added] = None

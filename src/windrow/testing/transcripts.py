@@ -2,7 +2,7 @@
 
     about: an event within the lateness revises its window
     query:
-      time: t                                   # key: and ordered: as in windrow.query
+      time: t                                   # or 'span("s", "e")'; key: and ordered: as in windrow.query
       windows: {w: "tumbling(10)"}              # as one would type them
       aggregates: {n: "count()"}
     mode: update                                # append unless said otherwise
@@ -44,6 +44,7 @@ import pyarrow.compute as pc
 import windrow
 from windrow.errors import WindrowError
 from windrow.query import Query, query
+from windrow.span import Span
 from windrow.testing.compare import assert_same
 from windrow.testing.stream import ReferenceOperator
 
@@ -152,18 +153,24 @@ class Transcript:
         """Made when first asked for: a query that is refused may be what the transcript expects."""
         spec = self._words["query"]
         return query(
-            time=spec["time"],
+            time=self.time,
             key=spec.get("key", ()),
             windows={name: self.spec(text) for name, text in spec["windows"].items()},
             aggregates={name: self.spec(text) for name, text in spec["aggregates"].items()},
             ordered=spec.get("ordered") in ("true", True),
         )
 
+    @cached_property
+    def time(self) -> str | Span:
+        """The time column, or the span of events that last."""
+        text: str = self._words["query"]["time"]
+        return self.spec(text) if "(" in text else text
+
     def point(self, text: str) -> Any:
         """A point on the time column, as an Arrow scalar of its type or a plain number."""
         if text == NULL:
             return None
-        type_ = self.schema.field(self._words["query"]["time"]).type
+        type_ = self.schema.field(self.time if isinstance(self.time, str) else self.time.start).type
         scalar = _parse(pa.array([text], pa.string()), type_)[0]
         return scalar if pa.types.is_temporal(type_) else scalar.as_py()
 

@@ -34,11 +34,11 @@ from windrow.engine.settings import Settings
 from windrow.engine.windows import Due
 from windrow.errors import LimitError, QueryError
 from windrow.measure import Tick
-from windrow.planner.layout import needs_order
 from windrow.planner.window_set import FEW
 from windrow.query import Query
 from windrow.windows.landmark import Landmark
 from windrow.windows.latest import Latest
+from windrow.windows.layout import needs_order
 from windrow.windows.session import Session
 from windrow.windows.slide_by_rows import SlideByRows
 
@@ -53,14 +53,14 @@ class Keyed(Engine):
         super().__init__(query, settings, schema)
         for name, window in query.windows.items():
             if not needs_order(window):
-                check_types(name, window, schema, self.measure)
+                check_types(name, window, self.binding.types, self.measure)
         self.timed = TimeWindows(query.windows, self.windows, self.clamp(self.highest))
         dtype = self.measure.dtype
         ordered = any(map(needs_order, query.windows.values()))
         self.arena = Arena(self, self.timed.dynamic, ranked=ordered)
         self.changelog = Changelog(dtype)
         self.waiting = Pending()
-        discretizers = discretizers_for(query.windows, self.measure, schema)
+        discretizers = discretizers_for(query.windows, self.measure, self.binding.types)
         self.order = Order(dtype, discretizers) if discretizers else None
         self.frontier: Tick = self.lowest - 1
         self.threshold: Tick = self.lowest
@@ -95,30 +95,29 @@ class Keyed(Engine):
             found += bad_rows(window, batch, self.measure)
         return found
 
-    def too_late(
-        self, batch: pa.RecordBatch, times: np.ndarray, low: Tick
-    ) -> tuple[np.ndarray, np.ndarray] | None:
+    def too_late(self, load: Events | Parcel) -> tuple[np.ndarray, np.ndarray] | None:
         """Masks of the events that are too late for all windows, and of those among them that have one.
 
         Where order matters, an event must not lie before the frontier.
         """
         horizon = self.clamp(self.lowest - 1) if self.watermark is None else self.horizon(self.watermark)
-        if low >= horizon and self.born is None:
+        times = load.times
+        if load.scan[0] >= horizon and self.born is None:
             return None
         if self.order is not None:
             before = times < max(horizon, self.frontier)
             if self.born is not None:
                 before |= times <= self.born
             return before, before
-        return self.timed.too_late(batch, times, horizon, self.threshold)
+        return self.timed.too_late(load.batch, times, horizon, self.threshold)
 
-    def partly_late(self, times: np.ndarray, low: Tick) -> np.ndarray | None:
+    def partly_late(self, load: Events | Parcel) -> np.ndarray | None:
         """A mask of the events that have missed some of their windows, but not all; None: nobody has."""
-        if self.watermark is None or low >= self.horizon(self.watermark):
+        if self.watermark is None or load.scan[0] >= self.horizon(self.watermark):
             return None
         horizon = self.horizon(self.watermark)
-        missed = times < horizon
-        missed[missed] = self.timed.partly_late(times[missed], horizon)
+        missed = load.times < horizon
+        missed[missed] = self.timed.partly_late(load.times[missed], horizon)
         return missed
 
     def take(self, events: Events) -> None:
@@ -402,6 +401,9 @@ class Keyed(Engine):
         np.minimum.at(first, self.slices.key, self.slices.first)
         for log in logs:
             log.evict_before(first)
+            if self.timed.dynamic and self.order is None:
+                # A late event may reach over sessions that are final; their events must not be found again.
+                log.keep_within(self.slices.key, self.slices.first, self.slices.last)
 
     def _coalesce(self, horizon: Tick) -> None:
         """Join slices between which no window that is not final begins or ends."""

@@ -15,6 +15,7 @@ import numpy as np
 from windrow.engine.arrays import ranges
 from windrow.engine.cache import jit
 from windrow.engine.keyed.slices import KeyedSlices
+from windrow.engine.sequence.ticks import after
 from windrow.engine.windows import FIRST_ROOM, Due, first_ending_after, joined, periodic_due
 from windrow.measure import Measure, Tick
 from windrow.planner.window_set import WindowSet
@@ -65,7 +66,10 @@ class Sessions:
         closed = (slices.closed >> (32 + d)) & 1 > 0
         count = list_dynamic(slices.key, slices.first, slices.reach[d], closed, *found)
         begin, finish, low, high = (column[:count] for column in found)
-        return Due(np.full(count, spec), begin, finish, low, high, slices.key[low])
+        # Events of a session that is final may lie in its time, and are not in its slices.
+        none = np.zeros(count, np.int64)
+        order = (slices.first[low], none, after(slices.last[high - 1]), none)
+        return Due(np.full(count, spec), begin, finish, low, high, slices.key[low], order)
 
     def close(self, slices: KeyedSlices, horizon: Tick) -> np.ndarray:
         """Mark the sessions that end before `horizon` as final; which slices are in one that is not."""

@@ -75,6 +75,16 @@ def find_ranges(row_key, t0, a0, t1, a1, bounds, time, arrival, low, high):  # t
                 high[i] = a
 
 
+@jit
+def mark_within(row_key, time, key, first, last, out):  # type: ignore[no-untyped-def]
+    """Whether each row, in order of key and time, lies in one of the stretches first .. last of its key."""
+    j = 0
+    for i in range(row_key.shape[0]):
+        while j < key.shape[0] and (key[j] < row_key[i] or (key[j] == row_key[i] and last[j] < time[i])):
+            j += 1
+        out[i] = j < key.shape[0] and key[j] == row_key[i] and first[j] <= time[i]
+
+
 class Log:
     """Events of some columns: key, time, arrival number and codes."""
 
@@ -144,6 +154,13 @@ class Log:
         old = time < (threshold[key] if isinstance(threshold, np.ndarray) else threshold)
         if 3 * int(old.sum()) >= len(old):
             self._keep(~old)
+
+    def keep_within(self, key: np.ndarray, first: np.ndarray, last: np.ndarray) -> None:
+        """Forget events that lie in none of these stretches of time, which are sorted by key and do not overlap."""
+        self._settle()
+        keep = np.empty(len(self._columns[0]), bool)
+        mark_within(*self._columns[:2], key, first, last, keep)
+        self._keep(keep)
 
     def answer(self, bound: Bound, due: Due, slots: np.ndarray, rows: Any, decoders: list[Any]) -> pa.Array:
         self._settle()

@@ -22,7 +22,7 @@ from windrow.engine.compiler import kernel
 from windrow.engine.partials.queues import merge_queue
 from windrow.engine.stored import compiled, operations_over
 from windrow.engine.windows import Due
-from windrow.planner.merging import Load, estimates, possible
+from windrow.planner.merging import MANY_KEYS, Load, estimates, possible, width_of
 from windrow.stores import STORES
 from windrow.stores.base import Store
 
@@ -35,8 +35,6 @@ LOOPS = {
     "flat_fat": "merge_tree",
     "two_stacks_lite": "merge_stacks",
 }
-# From so many keys on, one step for all keys is faster than all steps for each key.
-MANY_KEYS = 8
 
 
 class Merging:
@@ -79,9 +77,11 @@ class Merging:
             return self.store
         if due.covered <= 2 * len(due):
             return "lazy"
-        load = Load(len(due), due.covered, due.span[1] - due.span[0], due.queued, keys)
+        spec = self._numbers.spec
+        spread = due.span[1] - due.span[0]
+        load = Load(len(due), due.covered, spread, due.queued, keys, width_of(spec))
         exact = all(dtype.kind == "i" for dtype in self._numbers.dtypes)
-        return estimates(load, possible(self._numbers.spec, exact=exact))[0].store
+        return estimates(load, possible(spec, exact=exact))[0].store
 
     def _by_queue(
         self, store: Store, due: Due, slots: np.ndarray, keys: int

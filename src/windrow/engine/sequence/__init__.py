@@ -29,12 +29,12 @@ from windrow.engine.sequence.stepped import Recipe, Stepped
 from windrow.engine.sequence.user_step import UserStepped
 from windrow.errors import QueryError
 from windrow.measure import Measure
-from windrow.planner.layout import needs_order
 from windrow.windows.advancing import Advancing
 from windrow.windows.base import Window
 from windrow.windows.delta import Delta
 from windrow.windows.deterministic import Deterministic
 from windrow.windows.latest import Latest
+from windrow.windows.layout import needs_order
 from windrow.windows.nondeterministic import Nondeterministic
 from windrow.windows.punctuated import Punctuated
 from windrow.windows.rows import Rows

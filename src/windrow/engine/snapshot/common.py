@@ -80,17 +80,23 @@ def write_stores(writer: Writer, engine: Engine, prefix: str, slots: np.ndarray,
 
 
 def read_stores(reader: Reader, engine: Engine, prefix: str, slices: int, keys: int) -> None:
-    """The opposite of `write_stores`: slots 0, 1, 2, .. are filled. Codes must be of known strings."""
+    """The opposite of `write_stores`: slots 0, 1, 2, .. are filled."""
     for i, store in enumerate(engine.stores()):
         owners = engine.keys.count if isinstance(store, Log) else keys
         try:
             store.load(reader.arrays(f"{prefix}store {i} "), np.arange(slices), owners)
         except ValueError as problem:
             raise StateError(f"store {i} of the snapshot: {problem}") from problem
+
+
+def check_codes(engine: Engine) -> None:
+    """A StateError if a partial or an event refers to a string that is not known."""
     for (_, columns), store in engine.binding.stores.items():
         for position, column in enumerate(columns):
             coder = engine.binding.coders.get(column)
-            if coder is not None and coder.text:
-                codes = store.codes(position)
+            if coder is None or not coder.text:
+                continue
+            for holder in engine.holders(store):
+                codes = holder.codes(position)
                 if len(codes) and (codes[0] < 0 or codes[-1] >= len(coder.dictionary)):
                     raise StateError(f"the snapshot refers to unknown strings of column {column!r}")

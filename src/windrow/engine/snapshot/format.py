@@ -13,15 +13,16 @@ import pyarrow as pa
 
 from windrow.durations import Duration
 from windrow.engine.aligned import Aligned
+from windrow.engine.engines import KINDS, kind_of
 from windrow.engine.keyed.engine import Keyed
 from windrow.engine.operator import Operator
 from windrow.engine.settings import Counters, Settings
-from windrow.engine.snapshot import aligned, common, keyed
+from windrow.engine.snapshot import aligned, common, keyed, spanning
 from windrow.engine.snapshot.parts import Reader, Writer, number, tick_of
 from windrow.engine.snapshot.plan import plan_hash
+from windrow.engine.spanning.engine import Spanning
 from windrow.errors import StateError, WindrowError
 from windrow.measure import Point, parse_point
-from windrow.planner.layout import is_aligned
 from windrow.query import Query
 
 MAGIC = b"windrow\0"
@@ -36,6 +37,8 @@ def save(operator: Operator) -> bytes:
     writer.text("about", json.dumps(_about(operator) | {"engines": sections}))
     if operator.schema is not None:
         writer.table("schema", _without_extensions(operator.schema.empty_table()))
+        if operator.lasting is not None:
+            spanning.write_lasting(writer, operator.lasting)
         for kind, rows in operator.set_aside().items():
             writer.table(kind, _without_extensions(rows))
     body = writer.body()
@@ -46,9 +49,13 @@ def save(operator: Operator) -> bytes:
 def _write(writer: Writer, engine: Aligned | Keyed, prefix: str) -> dict[str, Any]:
     """Write the section of an engine; what JSON says about it."""
     common.write(writer, engine, prefix)
-    if isinstance(engine, Aligned):
-        return common.about(engine) | {"kind": "aligned"} | aligned.write(writer, engine, prefix)
-    return common.about(engine) | {"kind": "keyed"} | keyed.write(writer, engine, prefix)
+    kind = next(name for name, kind in KINDS.items() if kind is type(engine))
+    said = common.about(engine) | {"kind": kind}
+    if isinstance(engine, Keyed):
+        return said | keyed.write(writer, engine, prefix)
+    if isinstance(engine, Spanning):
+        spanning.write(writer, engine, prefix)
+    return said | aligned.write(writer, engine, prefix)
 
 
 def _read(
@@ -58,26 +65,28 @@ def _read(
     if not windows or not set(windows) <= set(query.windows):
         raise StateError("the snapshot speaks of windows that the query does not have")
     part = replace(query, windows=MappingProxyType({name: query.windows[name] for name in windows}))
-    if about["kind"] not in ("aligned", "keyed"):
+    if about["kind"] not in KINDS:
         raise StateError(f"the snapshot has an engine of the unknown kind {about['kind']!r}")
-    if about["kind"] == "aligned":
-        if not all(map(is_aligned, part.windows.values())):
-            raise StateError("the snapshot's engine cannot answer the windows of the query")
-        engine = Aligned(part, settings, schema)
-        common.read(reader, engine, about, prefix)
+    # Windows of time may be answered by an engine that can do more.
+    if about["kind"] != kind_of(part) and (about["kind"], kind_of(part)) != ("keyed", "aligned"):
+        raise StateError("the snapshot's engine cannot answer the windows of the query")
+    engine = KINDS[about["kind"]](part, settings, schema)
+    common.read(reader, engine, about, prefix)
+    if isinstance(engine, Keyed):
+        keyed.read(reader, engine, about, prefix)
+    else:
         aligned.read(reader, engine, about, prefix)
-        return engine
-    by_key = Keyed(part, settings, schema)
-    common.read(reader, by_key, about, prefix)
-    keyed.read(reader, by_key, about, prefix)
-    return by_key
+    if isinstance(engine, Spanning):
+        spanning.read(reader, engine, prefix)
+    common.check_codes(engine)
+    return engine
 
 
 def copied(engine: Aligned | Keyed) -> Aligned | Keyed:
     """An engine with the same state, which goes its own way."""
     writer = Writer()
     about = _write(writer, engine, "")
-    return _read(Reader(writer.body()), engine.query, engine.settings, engine.binding.schema, about, "")
+    return _read(Reader(writer.body()), engine.asked, engine.settings, engine.binding.schema, about, "")
 
 
 def _about(operator: Operator) -> dict[str, Any]:
@@ -156,15 +165,18 @@ def _operator(query: Query, reader: Reader) -> Operator:
 
 
 def _fill(operator: Operator, reader: Reader, about: dict[str, Any]) -> None:
-    operator.schema = reader.table("schema").schema
     sections = about["engines"]
     answered = [name for section in sections for name in section["windows"]]
     if sorted(answered) != sorted(operator.query.windows):
         raise StateError("the snapshot does not answer each window of the query once")
-    operator.engines = [
-        _read(reader, operator.query, operator.settings, operator.schema, section, f"engine {i} ")
+    schema = reader.table("schema").schema
+    engines = [
+        _read(reader, operator.query, operator.settings, schema, section, f"engine {i} ")
         for i, section in enumerate(sections)
     ]
+    operator.fit(engines, schema)
+    if operator.lasting is not None:
+        spanning.read_lasting(reader, operator.lasting)
     operator.watermark = tick_of(operator.measure, about["watermark"])
     operator.highest_time = tick_of(operator.measure, about["highest_time"])
     if any(engine.watermark != operator.watermark for engine in operator.engines):

@@ -12,7 +12,8 @@ from windrow.windows.predicate import Predicate
 
 def plan_hash(query: Query) -> bytes:
     """The same for queries that compute the same; functions count by their code."""
-    parts = [query.time, repr(query.key), repr(query.ordered)]
+    time = query.time if isinstance(query.time, str) else repr(query.time)
+    parts = [time, repr(query.key), repr(query.ordered)]
     parts += [f"{name}={_identity(window)}" for name, window in query.windows.items()]
     parts += [f"{name}={_identity(aggregate)}" for name, aggregate in query.aggregates.items()]
     return hashlib.sha256("\n".join(parts).encode()).digest()

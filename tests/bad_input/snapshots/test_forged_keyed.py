@@ -1,275 +1,17 @@
-"""Snapshots that somebody else wrote: refused with a sentence, before compiled code sees them."""
+"""The same for the engine that keeps slices per key, with every kind of window in it."""
 
 from __future__ import annotations
 
 import json
-import math
-import subprocess
-import sys
-import zlib
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from bad_input.snapshots.support import backwards, bound, changed, in_a_process, parts_of, stream_of
 
 import windrow as wr
-from windrow.engine.snapshot import format as frame
-from windrow.engine.snapshot.parts import BODY
-from windrow.engine.snapshot.plan import plan_hash
 from windrow.testing.strategies import every_second_time, is_positive, one_more, waves
-
-SAVED = wr.query(
-    time="ts",
-    key="k",
-    windows={"w": wr.tumbling(10), "s": wr.sliding(20, every=10)},
-    aggregates={
-        "n": wr.count(),
-        "middle": wr.median("x"),
-        "first": wr.first("s"),
-        "all": wr.collect("x"),
-        "kll": wr.kll_quantile("x", 0.5, k=8),
-        "digest": wr.tdigest_quantile("x", 0.5),
-    },
-)
-
-
-def saved():
-    """A snapshot with revisions, bad rows, strings and every shape of partial."""
-    operator = SAVED.operator(mode="update", lateness=50, on_bad="divert")
-    count = 200
-    operator.process(
-        pa.table(
-            {
-                "ts": pa.array([*range(count - 1), None], pa.int64()),
-                "k": [f"k{i % 5}" for i in range(count)],
-                "x": [float(i) for i in range(count)],
-                "s": [f"s{i % 9}" for i in range(count)],
-            }
-        )
-    )
-    operator.advance(60)
-    operator.process(pa.table({"ts": [55], "k": ["k1"], "x": [1.0], "s": ["q"]}))
-    operator.advance(61)
-    return operator.snapshot()
-
-
-STATE = saved()
-
-
-def parts_of(state):
-    table = pa.ipc.open_stream(state[frame.HEADER.size :]).read_all()
-    return {row["name"]: (row["dtype"], row["data"]) for row in table.to_pylist()}
-
-
-def stream_of(table):
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue().to_pybytes()
-
-
-def sealed(body, query=SAVED, version=frame.VERSION):
-    """A body with a header that fits it: what only a forger, or another program, would write."""
-    plan = plan_hash(query)
-    header = frame.HEADER.pack(frame.MAGIC, version, plan, len(body), zlib.crc32(body))
-    return header + body
-
-
-def forged(**changes):
-    return bound(parts_of(STATE) | {name.replace("_", " "): part for name, part in changes.items()})
-
-
-def bound(parts, query=SAVED):
-    """Parts as the snapshot of a query."""
-    names = list(parts)
-    columns = [names, [parts[n][0] for n in names], [parts[n][1] for n in names]]
-    return sealed(stream_of(pa.table(columns, schema=BODY)), query)
-
-
-def with_about(**changes):
-    about = json.loads(parts_of(STATE)["about"][1])
-    for name, value in changes.items():
-        (about["engines"][0] if name in about["engines"][0] else about)[name] = value
-    return forged(about=("json", json.dumps(about).encode()))
-
-
-def with_array(name, change):
-    name = f"engine 0 {name}"
-    dtype, data = parts_of(STATE)[name]
-    array = change(np.frombuffer(data, dtype).copy())
-    return forged(**{name.replace(" ", "_"): (str(array.dtype), array.tobytes())})
-
-
-def refused(state, message=None):
-    """Restoring gives a StateError."""
-    with pytest.raises(wr.StateError, match=message):
-        SAVED.restore(state)
-
-
-def test_the_snapshot_of_these_tests_can_be_restored():
-    assert SAVED.restore(STATE).snapshot() == STATE
-    assert SAVED.restore(forged()).snapshot() == STATE
-
-
-@pytest.mark.parametrize("size", [0, 1, 8, 55, 56, 57, -1000, -1])
-def test_a_truncated_snapshot_is_refused(size):
-    refused(STATE[:size], "truncated|no windrow snapshot")
-
-
-def test_a_snapshot_with_a_flipped_byte_is_refused():
-    for position in {*range(64), *np.linspace(64, len(STATE) - 1, 300).astype(int).tolist()}:
-        damaged = bytearray(STATE)
-        damaged[position] ^= 0xFF
-        refused(bytes(damaged))
-
-
-@pytest.mark.parametrize("state", [b"", b"PAR1" * 100, b"\x80\x04" * 50, "text", None, 5], ids=repr)
-def test_a_foreign_snapshot_is_refused(state):
-    refused(state, "no windrow snapshot|a snapshot is bytes")
-
-
-def test_the_snapshot_of_another_query_is_refused():
-    windows, aggregates = dict(SAVED.windows), dict(SAVED.aggregates)
-    others = [
-        wr.query(time="ts", key="k", windows=windows | {"w": wr.tumbling(11)}, aggregates=aggregates),
-        wr.query(time="ts", key="k", windows=windows, aggregates=aggregates | {"n": wr.sum("x")}),
-        wr.query(time="ts", windows=windows, aggregates=aggregates),
-    ]
-    for other in others:
-        with pytest.raises(wr.StateError, match="belongs to another query"):
-            other.restore(STATE)
-
-
-def test_a_snapshot_of_another_version_is_refused():
-    refused(sealed(STATE[frame.HEADER.size :], version=99), "format version 99; this windrow reads version 2")
-
-
-def test_a_body_that_is_no_arrow_stream_is_refused():
-    refused(sealed(b"nonsense"), "invalid Arrow stream")
-    refused(sealed(stream_of(pa.table({"a": [1]}))), "other columns")
-
-
-ABOUT = {
-    "mode": "complete",
-    "on_bad": "ignore",
-    "max_slices": math.inf,
-    "lateness": ["x", None, -5],
-    "max_ahead": 7,
-    "counters": {"events": -1, "late": 0, "bad": 0},
-    "watermark": "noon",
-    "highest_time": "noon",
-    "threshold": None,
-    "mixed_until": "noon",
-    "complete_from": {"window w": "noon"},
-    "backlog": ["nobody"],
-    "windows": ["w"],
-    "engines": [],
-    "revised": [["w", 0, 10]],
-}
-
-
-@pytest.mark.parametrize("name", ABOUT)
-def test_a_forged_statement_is_refused(name):
-    refused(with_about(**{name: ABOUT[name]}))
-
-
-def test_a_statement_that_is_no_json_is_refused():
-    refused(forged(about=("json", b"{")))
-    refused(forged(about=("json", b"[]")))
-    refused(forged(about=("json", b"[" * 100_000)))
-    refused(forged(about=("int64", b"")))
-
-
-@pytest.mark.parametrize(
-    ("name", "change"),
-    [
-        ("starts", lambda a: a[::-1].copy()),
-        ("starts", lambda a: a[:-1]),
-        ("starts", lambda a: a.astype(float)),
-        ("starts", lambda a: np.where(np.arange(len(a)) == 0, -(2**63), a)),
-        ("ends", lambda a: np.where(np.arange(len(a)) == len(a) - 1, 2**63 - 1, a)),
-        ("ends", lambda a: a - 20),
-        ("store 0 n", lambda a: a[:-1]),
-        ("store 0 n", lambda a: a - 100),
-        ("store 0 n", lambda a: a.astype(np.float64)),
-        ("store 2 f0", lambda a: a + 10**6),
-        ("store 2 f1", lambda a: a + 10**6),
-        ("store 2 upto", lambda a: np.where(np.arange(len(a)) % 2 == 0, 10**6, a)),
-        ("store 3 f2", lambda a: a + 10**6),
-        ("store 3 f2", lambda a: a - 10**6),
-        ("store 4 c0", lambda a: a + 10**6),
-        ("store 4 c1", lambda a: a[:-1]),
-        ("revisions 0", lambda a: a[:-1]),
-    ],
-    ids=lambda v: v if isinstance(v, str) else "",
-)
-def test_a_forged_array_is_refused(name, change):
-    refused(with_array(name, change))
-
-
-@pytest.mark.parametrize(
-    ("part", "table"),
-    [
-        ("engine 0 keys", pa.table({"k": ["a"] * 5})),
-        ("engine 0 keys", pa.table({"k": [1, 2, 3, 4, 5]})),
-        ("engine 0 keys", pa.table({"k": ["a", "b"]})),
-        ("engine 0 keys", pa.table({"k": list("abcde"), "j": list("abcde")})),
-        ("schema", pa.table({"ts": pa.array([], pa.float64()), "k": pa.array([], pa.string())})),
-        ("schema", pa.table({"ts": pa.array([], pa.string())})),
-        ("engine 0 strings s", pa.table({"value": [1, 2]})),
-        ("engine 0 strings s", pa.table({"value": ["z", "b", "b", "d", "e", "f", "g", "h", "i", "j"]})),
-        ("late", pa.table({"a": [1]})),
-        ("bad", pa.table({"a": [1]})),
-    ],
-    ids=lambda v: v if isinstance(v, str) else "",
-)
-def test_a_forged_table_is_refused(part, table):
-    refused(forged(**{part.replace(" ", "_"): ("table", stream_of(table))}))
-
-
-@pytest.mark.parametrize(
-    "type_", [pa.uuid(), pa.list_(pa.uuid()), pa.struct([("a", pa.uuid())])], ids=["plain", "list", "struct"]
-)
-def test_an_extension_type_in_the_keys_is_refused(type_):
-    array = pa.nulls(5, type_.storage_type if type_ == pa.uuid() else type_)
-    array = pa.ExtensionArray.from_storage(type_, array) if type_ == pa.uuid() else array
-    refused(forged(engine_0_keys=("table", stream_of(pa.table({"k": array})))))
-
-
-CRASHES = {
-    "values that are not sorted": ("store 2 values", "a[::-1].copy()"),
-    "levels of a KLL sketch": ("store 5 f2", "a * 0 + 10**12"),
-    "sizes of a t-digest": ("store 6 f3", "a * 0 + 10**12"),
-    "negative levels of a KLL sketch": ("store 5 f2", "a * 0 - 1"),
-    "negative sizes of a t-digest": ("store 6 f3", "a * 0 - 1"),
-}
-
-
-@pytest.mark.parametrize("name", CRASHES)
-def test_a_forgery_reaches_no_compiled_code(name, tmp_path):
-    """In a process of its own: what gets through may crash it, or never come back."""
-    part, change = CRASHES[name]
-    path = tmp_path / "state"
-    path.write_bytes(with_array(part, lambda a: eval(change, {"a": a})))
-    program = f"""
-import importlib.util, pathlib, sys
-spec = importlib.util.spec_from_file_location("forged_snapshots", {__file__!r})
-module = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(module)
-try:
-    operator = module.SAVED.restore(pathlib.Path({str(path)!r}).read_bytes())
-except module.wr.StateError:
-    sys.exit(0)
-operator.process(module.pa.table({{"ts": [70], "k": ["k1"], "x": [1.0], "s": ["q"]}}))
-operator.advance(400)
-sys.exit(3)
-"""
-    ended = subprocess.run([sys.executable, "-c", program], timeout=60, capture_output=True, text=True)
-    assert ended.returncode == 0, f"ended with {ended.returncode}: {ended.stderr[-300:]}"
-
-
-# -- an engine that keeps slices per key, with every kind of window in it ------------------------
 
 SEQUENCED = wr.query(
     time="ts",
@@ -384,21 +126,6 @@ def test_an_array_of_a_keyed_section_is_refused_if_it_is_not_of_its_type_or_leng
         not_restored(with_column(name, np.append(array, array[-1:])))
         not_restored(with_column(name, array[:-1]))
     not_restored(bound({n: part for n, part in PARTS.items() if n != f"engine 0 {name}"}, SEQUENCED))
-
-
-def changed(at, value):
-    """A change of one entry."""
-
-    def change(array):
-        array = array.copy()
-        array[at] = value
-        return array
-
-    return change
-
-
-def backwards(array):
-    return array[::-1].copy()
 
 
 IMPOSSIBLE = [
@@ -566,6 +293,7 @@ def lies():
 def survive_lies():
     """Restore each lie and go on; errors are fine, a crash or a loop without end is not."""
     for name, array in lies():
+        print(name, flush=True)
         try:
             go_on(SEQUENCED.restore(with_column(name, array)))
         except Exception:
@@ -573,13 +301,4 @@ def survive_lies():
 
 
 def test_what_is_made_up_and_passes_for_true_crashes_nothing():
-    """In a process of its own, which a crash ends."""
-    program = f"""
-import importlib.util
-spec = importlib.util.spec_from_file_location("forged_snapshots", {__file__!r})
-module = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(module)
-module.survive_lies()
-"""
-    ended = subprocess.run([sys.executable, "-c", program], timeout=300, capture_output=True, text=True)
-    assert ended.returncode == 0, f"ended with {ended.returncode}: {ended.stderr[-300:]}"
+    in_a_process("module.survive_lies()", __file__, seconds=600)

@@ -1,0 +1,1 @@
+"""Events that last: slices where they begin, and what goes on at the start of each slice."""

@@ -1,0 +1,360 @@
+"""The engine for events that last: slices of what begins in them, and what goes on at the start of each.
+
+    slices           [0, 4)      [4, 6)      [9, 12)         as for events without a duration
+    begins              3           -           7            one cell per slice and key
+    goes on             -           2           1            at the start of the slice, from before
+
+    window = what goes on at the start of its first slice + what begins in its slices
+
+Each event of a window is in one of the two, and in one only, so that nothing is counted twice (the aim of the two-part
+slices of Suzanne et al., section 3.2.2). What begins is folded and merged by the engine for windows of time; what goes
+on is the matter of `across`, or, for aggregates that need single events, of `kept`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.aggregates.base import Bound, Scalars
+from windrow.engine.aligned import Aligned
+from windrow.engine.binding import Answer
+from windrow.engine.completeness import first_start, next_after
+from windrow.engine.cutting import Cells
+from windrow.engine.edges import edges_between, estimate
+from windrow.engine.engine import Merged, inputs_of
+from windrow.engine.loads import Events, Going, Parcel
+from windrow.engine.pairing import has_exact_inverse
+from windrow.engine.partials import Numbers, Store
+from windrow.engine.settings import Settings
+from windrow.engine.spanning import parcels
+from windrow.engine.spanning.across import Balance, Noted
+from windrow.engine.spanning.kept import Kept
+from windrow.engine.spanning.placing import Grid, Placed, Ranges, find_places, give_cells, table_of
+from windrow.engine.windows import Due
+from windrow.errors import LimitError
+from windrow.measure import Tick
+from windrow.planner.window_set import WindowSet
+from windrow.query import Query
+from windrow.windows.base import Window
+
+
+class Spanning(Aligned):
+    """See the module."""
+
+    def __init__(self, query: Query, settings: Settings, schema: pa.Schema) -> None:
+        super().__init__(query, settings, schema)
+        self.fresh_across = Balance(self.fresh)
+        self.presence_across = Balance(self.presence)
+        self.across: dict[int, Balance | Noted] = {}
+        self.kept: dict[int, Kept] = {}
+        self._asked = 0
+        self._in_order: list[Balance | Noted] = []
+        for answer in self.binding.answers.values():
+            self._accompany(answer)
+        self._arrange()
+
+    def _accompany(self, answer: Answer) -> None:
+        """Give a store what it needs for events that go on."""
+        known = id(answer.store)
+        if answer.store is self.presence or known in self.across or known in self.kept:
+            return
+        if not _is_noted(answer.bound):
+            self.kept[known] = Kept(answer.bound.kinds, self.measure.dtype)
+            return
+        assert isinstance(answer.store, Numbers)
+        kind: Any = Balance if has_exact_inverse(answer.bound) else Noted
+        self.across[known] = kind(answer.store)
+
+    def _across(self, store: Store) -> Balance | Noted | None:
+        if store is self.presence:
+            return self.presence_across
+        return self.fresh_across if store is self.fresh else self.across.get(id(store))
+
+    def _arrange(self) -> None:
+        """What goes on, in an order that depends on the query alone."""
+        found = [self._across(store) for store in (self.presence, *self.binding.in_order[1:])]
+        late = [self.fresh_across] if self.settings.mode == "update" else []
+        self._in_order = [*late, *(each for each in found if each is not None)]
+
+    def carries(self) -> list[Numbers]:
+        """What goes on from before the first slice."""
+        return [each.carry for each in self._in_order if isinstance(each, Balance)]
+
+    def all_kept(self) -> list[Kept]:
+        """The events kept one by one, in an order that depends on the query alone."""
+        return [self.kept[id(store)] for store in self.binding.in_order if id(store) in self.kept]
+
+    def stores(self) -> list[Store]:
+        return [*super().stores(), *(store for each in self._in_order for store in each.stores)]
+
+    def holders(self, store: Store) -> Sequence[Any]:
+        if id(store) in self.kept:
+            return (self.kept[id(store)],)
+        across = self._across(store)
+        return (store,) if across is None else (store, *across.stores)
+
+    # -- events in -------------------------------------------------------------------------------
+
+    def too_late(self, load: Events | Parcel) -> tuple[np.ndarray, np.ndarray] | None:
+        if isinstance(load, Parcel):
+            return None
+        assert load.lasts is not None
+        return self.missed(load.times, load.lasts) if load.lasts.min() < self.threshold else None
+
+    def missed(self, starts: np.ndarray, lasts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Masks of the lifespans whose windows are all final, and of those among them that have a window."""
+        early = lasts < self.threshold
+        late = early.copy()
+        if self.windows.may_leave_gaps:
+            late[early] = self.windows.meets(starts[early], lasts[early])
+        return early, late
+
+    def take_slices(self, parcel: Parcel) -> None:
+        with self.no_new_keys_on_failure():
+            parcels.take(self, parcel)
+
+    def targets(self, store: Store, segments: Any) -> list[tuple[Any, Any]]:
+        if id(store) in self.kept:
+            return []
+        across = self._across(store)
+        assert across is not None
+        return [(store, segments.begin), *across.targets(segments)]
+
+    def _take(self, events: Events) -> None:
+        numbers = self.keys.numbers(events.batch)
+        placed, grid, fresh = self._place(events, numbers)
+        try:
+            self._fold(events, numbers, placed, grid)
+        except BaseException:
+            self.slices.forget(fresh)
+            raise
+        self._count(self.presence, placed)
+        rows = self._revising(events.times)
+        if len(rows) and events.going is not None:
+            rows = rows[self._revised_by(events.going, events.times)[rows]]
+        if len(rows):
+            self._count(self.fresh, placed.only(rows))
+            self.fresh_seen = True
+        self._note_time(events.high)
+
+    def _revised_by(self, going: Going, starts: np.ndarray) -> np.ndarray:
+        """Which pieces may lie in windows that were given out, of events that begin before the watermark."""
+        assert self.watermark is not None
+        return (going.since < starts) | (going.since < self.latest_given_out(self.watermark))
+
+    def latest_given_out(self, watermark: Tick) -> Tick:
+        """The latest start of a window that is given out at a watermark."""
+        return self.windows.last_closed_start(self.emission_point(watermark))
+
+    def _fold(self, events: Events, numbers: np.ndarray | None, placed: Placed, grid: Grid) -> None:
+        """Events into the partials of the aggregates."""
+        stamps = events.arrivals if self.binding.needs_arrival or self.kept else events.times[:0]
+        encoded = self.encode(events.batch)
+        self.fold(encoded, events.times, stamps, events.rows, placed)
+        self._keep(encoded, events, stamps, numbers)
+
+    def _count(self, store: Numbers, placed: Placed) -> None:
+        for target, where in self.targets(store, placed):
+            target.fold(where, [], ())
+
+    def _place(self, events: Events, numbers: np.ndarray | None) -> tuple[Placed, Grid, np.ndarray]:
+        """The cells of events, made where they do not exist; their slices; the slots of slices that are new."""
+        assert events.lasts is not None
+        count = len(events)
+        starts, lasts, again = events.times, events.lasts, np.empty(0, bool)
+        if events.going is not None:
+            # What was noted before need not be noted again.
+            again = events.going.since >= starts
+            starts = np.where(again, events.going.since, starts)
+        edges = self.slices.reconcile(self.edges_for(starts, lasts))
+        inside = self._inside(edges)
+        covered = np.concatenate([[0], np.cumsum(inside)])
+        first, last, begins, low, high = (np.empty(count, np.int32) for _ in range(5))
+        marks = np.zeros(int(covered[-1]) + 2, np.int64)
+        given = (starts, lasts, again, edges.dtype.type(self.threshold), edges, *table_of(edges), covered)
+        crossings = find_places(*given, first, last, begins, low, high, marks)
+        met = np.flatnonzero(np.cumsum(marks[:-2]) > 0)
+        where = np.flatnonzero(inside)[met]
+        slots, fresh = self.slots_of(edges[where], edges[where + 1])
+        base = np.full(int(covered[-1]) + 1, -1)
+        base[met] = slots * self.stride
+        key = np.zeros(count, np.int32) if numbers is None else numbers
+        cells = [np.empty(count, np.int64) for _ in range(3)]
+        give_cells(begins, low, high, key, base, *cells)
+        begin, entered, left = map(Cells, cells)
+        placed = Placed(begin, entered, left, Ranges(low, high, key, base, self.keys.count), crossings)
+        by_edge = np.full(len(inside), -1)
+        by_edge[where] = base[met]
+        return placed, Grid(edges, first, last, by_edge), fresh
+
+    def _inside(self, edges: np.ndarray) -> np.ndarray:
+        """Whether each slice between two edges lies in some window."""
+        if not self.windows.may_leave_gaps:
+            return np.ones(len(edges) - 1, bool)
+        # The first edge may be a sentinel far below; nothing that begins there is asked.
+        return self.windows.covers(edges[:-1])
+
+    def edges_for(self, starts: np.ndarray, lasts: np.ndarray) -> np.ndarray:
+        """All edges from the first start to behind the last instant, less long stretches without an event.
+
+        What lies before the threshold is not looked at, and counts as if it lay there.
+        """
+        low, high = (max(tick.item(), self.threshold) for tick in (starts.min(), lasts.max()))
+        if estimate(self.windows, low, high) <= 8 * len(starts) + 1_000_000:
+            return self._edges.enclosing(starts, low, high, self.clamp(self.highest))
+        starts, lasts = np.maximum(starts, self.threshold), np.maximum(lasts, self.threshold)
+        order = np.argsort(starts, kind="stable")
+        reached = np.maximum.accumulate(lasts[order])
+        apart = np.flatnonzero(starts[order][1:] > reached[:-1]) + 1
+        begin = starts[order][np.concatenate([[0], apart])]
+        end = reached[np.concatenate([apart - 1, [len(starts) - 1]])]
+        room = self.settings.max_slices
+        if sum(estimate(self.windows, a, b) for a, b in zip(begin, end, strict=True)) > 2 * room + 1_000_000:
+            raise LimitError(
+                f"events that last from {self.measure.scalar(low)} to {self.measure.scalar(high)} cross more slices than "
+                f"the limit of max_slices={room:,} allows; nothing of this batch was taken"
+            )
+        parts = [edges_between(self.windows, a.item(), b.item()) for a, b in zip(begin, end, strict=True)]
+        return np.unique(np.concatenate(parts))
+
+    def slots_of(self, starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The slots of slices, and those among them that are new."""
+        at, there = self.slices.find(starts)
+        self._make_room(len(starts) - int(np.count_nonzero(there)))
+        slots, fresh = self.slices.resolve(starts, ends, at, there)
+        for store in self.stores() if len(fresh) else ():
+            store.reset(fresh)
+        return slots, fresh
+
+    def _keep(self, encoded: Any, events: Events, stamps: np.ndarray, numbers: np.ndarray | None) -> None:
+        """Keep the events themselves where an aggregate needs them."""
+        assert events.lasts is not None
+        for _, columns, store in self.binding.folded:
+            kept = self.kept.get(id(store))
+            if kept is not None:
+                rows, inputs = inputs_of(encoded, columns)
+                which = np.arange(len(events)) if rows is None else rows
+                owners = np.zeros(len(events), np.int64) if numbers is None else numbers
+                columns_of = [*(c[which] for c in (owners, events.times, events.lasts, stamps)), *inputs]
+                if events.going is None:
+                    kept.take(columns_of)
+                else:
+                    kept.take_pieces(events.going.where(which), columns_of)
+
+    def require_room(self, count: int) -> None:
+        held = sum(kept.held + count for kept in self.kept.values())
+        if held > self.settings.max_slices:
+            raise LimitError(
+                f"{held:,} values would be kept one by one, more than the limit of max_slices="
+                f"{self.settings.max_slices:,}; nothing of this batch was taken: advance the watermark more often, "
+                "or raise max_slices"
+            )
+
+    # -- watermarks and results ------------------------------------------------------------------
+
+    def advance(self, watermark: Tick) -> list[pa.RecordBatch]:
+        self._forget_what_goes_on()
+        try:
+            return super().advance(watermark)
+        finally:
+            self._forget_what_goes_on()
+
+    def _forget_what_goes_on(self) -> None:
+        self._asked = 0
+        for across in self._in_order:
+            across.forget()
+
+    def _due(self, after: Tick, until: Tick) -> Due:
+        due = super()._due(after, until)
+        self._asked = max(self._asked, int(due.first.max(initial=-1)) + 1)
+        return due
+
+    def merged(self, store: Numbers, due: Due, slots: np.ndarray, keys: int) -> Merged:
+        fields, n = store.merge(due, slots, keys)
+        crossed = np.flatnonzero(self.slices.starts[due.first] == due.start)
+        across = self._across(store)
+        assert across is not None
+        more, counts = across.at(due.first[crossed], slots[: self._asked], keys)
+        cells = (crossed[:, None] * keys + np.arange(keys)).ravel()
+        store.loop("absorb_rows")(cells, *more, counts, *fields, n)
+        return fields, n
+
+    def answer(self, answer: Answer, due: Due, slots: np.ndarray, rows: Any, decoders: Any) -> pa.Array:
+        return self.kept[id(answer.store)].answer(answer.bound, due, rows, decoders)
+
+    def is_merged(self, store: Store) -> bool:
+        return id(store) not in self.kept
+
+    # -- letting go ------------------------------------------------------------------------------
+
+    def pass_by(self, count: int) -> None:
+        for across in self._in_order:
+            across.pass_by(self.slices.slots[:count], self.keys.count)
+        for kept in self.kept.values():
+            kept.evict_before(self.threshold)
+
+    def forget_fresh(self) -> None:
+        super().forget_fresh()
+        self.fresh_across.clear()
+
+    def live_keys(self) -> np.ndarray:
+        live = super().live_keys() | self.presence_across.going_on(self.keys.count)
+        for store in self.presence_across.stores:
+            live |= store.n.reshape(-1, self.stride)[self.slices.slots, : self.keys.count].any(axis=0)
+        return live
+
+    def resize(self, capacity: int, stride: int, keys: np.ndarray | slice) -> None:
+        super().resize(capacity, stride, keys)
+        for across in self._in_order:
+            across.repack(keys, stride)
+        if not isinstance(keys, slice):
+            for kept in self.kept.values():
+                kept.renumber(keys)
+
+    def _coalesce(self, horizon: Tick) -> None:
+        """A slice stays as long as an event may go on at its start."""
+
+    @property
+    def nbytes(self) -> int:
+        return super().nbytes + sum(kept.nbytes for kept in self.kept.values())
+
+    # -- queries that change while they run ------------------------------------------------------
+
+    def add_window(self, name: str, window: Window) -> Tick | None:
+        start = super().add_window(name, window)
+        if self.highest_time is None:
+            return start
+        # Which of the events seen go on at a new start is not known any more.
+        alone = WindowSet.of({name: window}, self.measure)
+        begun = first_start(alone, next_after(self.highest_time))
+        start = begun if start is None else max(start, begun)
+        self.complete_from["window " + name] = start
+        return start
+
+    def make_store(self, store: Store) -> Tick | None:
+        super().make_store(store)
+        answer = next(a for a in self.binding.answers.values() if a.store is store)
+        self._accompany(answer)
+        across = self._across(store)
+        for each in () if across is None else across.stores:
+            each.repack(self.slices.slots[:0], self.slices.capacity, self.stride, slice(0, 0))
+        if across is not None:
+            across.repack(slice(0, 0), self.stride)
+        self._arrange()
+        return None if self.highest_time is None else next_after(self.highest_time)
+
+    def remove_aggregate(self, name: str) -> None:
+        super().remove_aggregate(name)
+        alive = {id(store) for store in self.binding.stores.values()}
+        self.across = {known: each for known, each in self.across.items() if known in alive}
+        self.kept = {known: each for known, each in self.kept.items() if known in alive}
+        self._arrange()
+
+
+def _is_noted(bound: Bound) -> bool:
+    """Whether what goes on can be kept as partials of a few numbers."""
+    return isinstance(bound.partial, Scalars) and not bound.partial.ordered

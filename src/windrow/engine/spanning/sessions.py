@@ -1,0 +1,79 @@
+"""Sessions of events that last: an event holds its session open until its last instant plus the gap.
+
+    time      0    1    2    3    4    5    6    7    8
+    events         |--------------|                         gap 2: from the last instant on
+                   |----------------------->
+                                       |----|
+                                       |----------->
+    session        |-------------------------------|
+
+So a session of a static gap is one of dynamic gaps: that of an event is the gap and all of its instants but the first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.engine.binding import Binding
+from windrow.engine.engine import Engine
+from windrow.engine.keyed.engine import Keyed
+from windrow.engine.loads import Events, Parcel
+from windrow.engine.settings import Settings
+from windrow.errors import QueryError
+from windrow.measure import Tick
+from windrow.query import Query
+from windrow.windows.session import Session
+
+GAP = "#gap of "
+
+
+class Sessions(Keyed):
+    """The engine for sessions of events that last; see the module."""
+
+    def __init__(self, query: Query, settings: Settings, schema: pa.Schema) -> None:
+        self._gaps = {name: w.gap for name, w in query.windows.items() if isinstance(w, Session)}
+        windows = {name: Session(None, GAP + name) for name in self._gaps}
+        self._fields = tuple(pa.field(GAP + name, pa.int64()) for name in self._gaps)
+        super().__init__(replace(query, windows=MappingProxyType(windows)), settings, schema)
+        if self.measure.floating:
+            raise QueryError(
+                f"sessions of events that last need a time of whole ticks, not {self.measure.describe()}"
+            )
+
+    @property
+    def asked(self) -> Query:
+        windows = {name: Session(gap, None) for name, gap in self._gaps.items() if name in self.query.windows}
+        return replace(self.query, windows=MappingProxyType(windows))
+
+    def bound(self, query: Query, schema: pa.Schema) -> Binding:
+        return Binding(query, schema, self.settings.store, self._fields)
+
+    def reach(self) -> tuple[Tick, Tick]:
+        low, high = super().reach()
+        gaps = [self.measure.ticks(gap, what="gap") for gap in self._gaps.values() if gap is not None]
+        return low, high - max(gaps)
+
+    def _with_gaps(self, load: Events | Parcel) -> Events:
+        """The events, with the gap of each in a column of its own."""
+        assert isinstance(load, Events)
+        assert load.lasts is not None
+        batch = load.batch
+        for name, gap in self._gaps.items():
+            if gap is not None:
+                ticks = self.measure.ticks(gap, what="gap")
+                batch = batch.append_column(GAP + name, pa.array(load.lasts - load.times + ticks))
+        return replace(load, batch=batch)
+
+    def bad_values(self, batch: pa.RecordBatch) -> list[tuple[str, np.ndarray, str]]:
+        # Gaps are made here, and are good.
+        return Engine.bad_values(self, batch)
+
+    def too_late(self, load: Events | Parcel) -> tuple[np.ndarray, np.ndarray] | None:
+        return super().too_late(self._with_gaps(load))
+
+    def take(self, events: Events) -> None:
+        super().take(self._with_gaps(events))

@@ -1,0 +1,102 @@
+"""The source of the loops over partials of events that last, written for a number of columns and fields.
+
+    fold_ranges     fold each event into the cells of all slices whose starts it crosses
+    cover_ranges    the same into the nodes of a tree over slices, in which a node stands for 2, 4, 8, .. of them
+    push_down       nodes of a tree onto the slices that they stand for
+    go_on           what goes on at each start of a slice: all that have entered less all that have left
+
+A tree of height h has its nodes in one column: level l begins at `offset[l]`, and each node has a cell per key. An
+event that crosses many starts touches at most two nodes of each level below the top.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from windrow.engine.templates import copied, listed, stored, targets, tupled
+
+
+@cache
+def ranges(columns: int, fields: int, timed: bool, bare: bool) -> str:
+    """fold_ranges, cover_ranges and push_down for scalars."""
+    inputs = listed("x", columns) + ("t, s, " if timed else "")
+    event = listed("x", columns, "[i]") + ("t[i], s[i], " if timed else "")
+    f = listed("f", fields)
+    acc, one = targets("a", fields, bare), tupled("v", fields, "", bare)
+
+    def take(indent: int) -> str:
+        pad = " " * indent
+        return (
+            f"{pad}{acc} = combine({tupled('f', fields, '[c]', bare)}, {one})\n"
+            + stored("f", fields, "[c]", indent)
+            + f"{pad}n[c] += 1\n"
+        )
+
+    return f"""
+def fold_ranges(low, high, key, base, {inputs}{f}n):
+    for i in range(low.shape[0]):
+        if low[i] <= high[i]:
+            {targets("v", fields, bare)} = lift({event})
+            for r in range(low[i], high[i] + 1):
+                c = base[r] + key[i]
+{take(16)}
+
+def cover_ranges(low, high, key, keys, offset, {inputs}{f}n):
+    top = offset.shape[0] - 1
+    for i in range(low.shape[0]):
+        if low[i] <= high[i]:
+            {targets("v", fields, bare)} = lift({event})
+            a = low[i]
+            b = high[i] + 1
+            level = 0
+            while level < top and a < b:
+                if a & 1:
+                    c = (offset[level] + a) * keys + key[i]
+{take(20)}                    a += 1
+                if b & 1:
+                    b -= 1
+                    c = (offset[level] + b) * keys + key[i]
+{take(20)}                a >>= 1
+                b >>= 1
+                level += 1
+            for r in range(a, b):
+                c = (offset[level] + r) * keys + key[i]
+{take(16)}
+
+def push_down(offset, size, keys, {f}n):
+    for level in range(offset.shape[0] - 1, 0, -1):
+        below = (size + (1 << (level - 1)) - 1) >> (level - 1)
+        for r in range((below + 1) // 2):
+            for k in range(keys):
+                d = (offset[level] + r) * keys + k
+                if n[d] > 0:
+                    for child in range(2 * r, min(2 * r + 2, below)):
+                        c = (offset[level - 1] + child) * keys + k
+                        {acc} = combine({tupled("f", fields, "[c]", bare)}, {tupled("f", fields, "[d]", bare)})
+{stored("f", fields, "[c]", 24)}                        n[c] += n[d]
+"""
+
+
+@cache
+def balance(fields: int, bare: bool) -> str:
+    """go_on for scalars that can be taken out again."""
+    e, d, c, p = (listed(letter, fields) for letter in "edcp")
+    acc = targets("a", fields, bare)
+
+    def join(function: str, left: str, right: str) -> str:
+        if not fields:
+            return ""
+        return f"            {acc} = {function}({left}, {right})\n"
+
+    total = tupled("c", fields, "[k]", bare)
+    return f"""
+def go_on(count, slot, stride, keys, {e}en, {d}dn, {c}cn, {p}pn):
+    for r in range(count):
+        base = slot[r] * stride
+        for k in range(keys):
+            i = base + k
+            j = r * keys + k
+{join("combine", total, tupled("e", fields, "[i]", bare))}{stored("c", fields, "[k]", 12)}            cn[k] += en[i]
+{copied("p", "[j]", "c", "[k]", fields, 12)}            pn[j] = cn[k]
+{join("invert", total, tupled("d", fields, "[i]", bare))}{stored("c", fields, "[k]", 12)}            cn[k] -= dn[i]
+"""

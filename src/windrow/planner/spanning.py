@@ -1,0 +1,65 @@
+"""How events that last are noted where they go on: slice by slice, or in a tree of some height.
+
+An event that crosses n starts of slices can be noted at each of them, which costs n. Or it is noted in a tree
+whose nodes of level l stand for 2**l slices: about one node on each of h levels and n / 2**h on the top one. The
+tree is for one batch, and at its end what its nodes hold is handed down to the slices, once for each slice and key.
+
+    cost of height 0    crossings * NOTE
+    cost of height h    events * (h + n / 2**h) * NODE  +  slices * keys * HANDED_DOWN
+
+Height 1 and more is the idea of multi-level slices (Suzanne et al., section 4) with nodes that do not overlap, so
+that an answer need not look at all levels of all slices. Lengths are those of the batch at hand, and so the height
+is chosen anew for each batch. An aggregate whose partials can be taken out again needs none of this: it is noted where
+an event first goes on, and where it ends, however long it lasts.
+
+The constants are nanoseconds for a maximum of integers, measured by `python -m benchmarks.choice constants`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from windrow.aggregates.base import Scalars
+
+CONTRIBUTIONS = {
+    "whole": "in every window that it overlaps, once",
+    "prorated": "cut into a piece per slice, by the share of its duration that lies there",
+    "start": "counts at its first instant",
+    "end": "counts at its last instant",
+}
+NOTE = 1.6
+NODE = 3.3
+HANDED_DOWN = 4.5
+HIGHEST = 40
+
+
+def way_of(partial: Any) -> str:
+    """How an event is noted where it goes on, by the shape of the partial, in words."""
+    if not isinstance(partial, Scalars) or partial.ordered:
+        return "events are kept one by one, and read again for each window"
+    if partial.invert is not None and all(field.dtype != "f" for field in partial.fields):
+        return "noted twice, where an event goes on and where it ends, however long it lasts"
+    return "noted at each start of a slice that an event crosses, through a tree where that costs less"
+
+
+def costs(crossings: int, events: int, slices: int, keys: int) -> list[float]:
+    """The cost of each height that makes sense, from 0 on.
+
+    `events` cross `crossings` starts together, of `slices` slices of `keys` keys.
+    """
+    found = [crossings * NOTE]
+    length = crossings / max(events, 1)
+    for height in range(1, min(HIGHEST, max(slices - 1, 0).bit_length()) + 1):
+        touched = events * (height + length / 2**height)
+        found.append(touched * NODE + slices * keys * HANDED_DOWN)
+    return found
+
+
+def height(crossings: int, events: int, slices: int, keys: int) -> int:
+    """The height that costs least; 0 is no tree at all.
+
+    >>> height(100, 100, slices=10, keys=1), height(1_000_000, 1_000, slices=5_000, keys=1)
+    (0, 8)
+    """
+    found = costs(crossings, events, slices, keys)
+    return found.index(min(found))

@@ -1,0 +1,129 @@
+"""Events with a duration: which columns say when an event began and ended, and how it counts.
+
+    time       0    1    2    3    4    5    6    7    8
+    event           |--------------|                          start 1, end 4: the instants 1, 2, 3
+    window A   |---------|                                    holds it: they share the instant 1
+    window B                       |---------|                does not: the event has ended
+
+A lifespan is half-open, `[start, end)`, as a window is, and an event belongs to every window with which it
+shares an instant (Suzanne, Raschia, Martinez and Tassetti, *Slicing Techniques for Temporal Aggregation in
+Spanning Event Streams*, 2021, section 2). A `Span` stands where a query has its time column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from windrow.durations import Duration, DurationLike, parse_duration
+from windrow.errors import QueryError
+
+Contribution = Literal["whole", "prorated", "start", "end"]
+ZERO = Duration("0", number=0)
+
+
+@dataclass(frozen=True)
+class Learned:
+    """See `learned`."""
+
+    quantile: float
+
+
+def learned(quantile: float) -> Learned:
+    """A release delay that follows the data: as long as this share of the events has lasted at most.
+
+    >>> import windrow as wr
+    >>> wr.span("start", "end", release=wr.learned(0.99)).release
+    Learned(quantile=0.99)
+    """
+    if isinstance(quantile, bool) or not isinstance(quantile, (int, float)) or not 0 < quantile <= 1:
+        raise QueryError(f"a release delay is learned at a quantile above 0 and up to 1, not {quantile!r}")
+    return Learned(float(quantile))
+
+
+@dataclass(frozen=True)
+class Span:
+    """See `span`."""
+
+    start: str
+    end: str
+    contributes: Contribution = "whole"
+    id: str | None = None
+    on_zero: Literal["raise", "point"] = "raise"
+    longest: Duration | None = None
+    release: Duration | Learned = ZERO
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that tell of time, and of which event a row speaks."""
+        return (self.start, self.end) if self.id is None else (self.start, self.end, self.id)
+
+    @property
+    def is_point(self) -> bool:
+        """Whether an event counts at one instant only."""
+        return self.contributes in ("start", "end")
+
+    def __str__(self) -> str:
+        return f"[{self.start}, {self.end})"
+
+
+def span(
+    start: str,
+    end: str,
+    *,
+    contributes: Contribution = "whole",
+    id: str | None = None,
+    on_zero: Literal["raise", "point"] = "raise",
+    longest: DurationLike | None = None,
+    release: DurationLike | Learned = 0,
+) -> Span:
+    """The time of events that last, from column `start` up to, but not including, column `end`.
+
+    `contributes` says what an event gives to a window that it overlaps: "whole", all of it; "prorated", the
+    share of its duration that lies inside; "start" or "end", all of it to the windows that hold its first or
+    its last instant. `on_zero="point"` takes an event that ends where it starts as one tick long; else it is a
+    bad row. An event that lasts more than `longest` is a bad row.
+
+    An event is known once it has ended, and so a watermark speaks of ends: no event that ends before it is
+    expected any more. Windows are given out `release` later, because events that began in them may still last
+    (the paper's time to postpone): a duration, or `learned` from the events seen.
+
+    With `id`, an event may come in two rows: one without an end when it starts, and one with the same key and id,
+    without a start, when it ends. Until then it counts as going on. Its values are those of the first row.
+
+    >>> import windrow as wr, pyarrow as pa
+    >>> calls = pa.table({"since": [1, 2], "until": [4, 9], "antenna": ["a", "a"]})
+    >>> q = wr.query(
+    ...     time=wr.span("since", "until"),
+    ...     key="antenna",
+    ...     windows={"w": wr.tumbling(5)},
+    ...     aggregates={"connected": wr.count()},
+    ... )
+    >>> q.run(calls).select(["start", "end", "connected"]).to_pylist()
+    [{'start': 0, 'end': 5, 'connected': 2}, {'start': 5, 'end': 10, 'connected': 1}]
+    """
+    named = {"start": start, "end": end} | ({} if id is None else {"id": id})
+    for what, column in named.items():
+        if not isinstance(column, str):
+            raise QueryError(f"the {what} of a span is the name of a column, not {column!r}")
+    if len(set(named.values())) < len(named):
+        raise QueryError(
+            f"the columns of a span must differ, and they are {', '.join(map(repr, named.values()))}"
+        )
+    if contributes not in get_args(Contribution):
+        raise QueryError(
+            f"contributes must be one of {', '.join(get_args(Contribution))}, not {contributes!r}"
+        )
+    if on_zero not in ("raise", "point"):
+        raise QueryError(f"on_zero must be raise or point, not {on_zero!r}")
+    if id is not None and contributes != "whole":
+        raise QueryError(
+            f'an event that is not over cannot contribute {contributes!r}: an id goes with "whole" only'
+        )
+    limit = None if longest is None else parse_duration(longest, what="longest")
+    if limit is not None and limit.magnitude <= 0:
+        raise QueryError(f"longest must be longer than zero, not {longest!r}")
+    delay = release if isinstance(release, Learned) else parse_duration(release, what="release")
+    if isinstance(delay, Duration) and delay.magnitude < 0:
+        raise QueryError(f"release must not be negative, not {release!r}")
+    return Span(start, end, contributes, id, on_zero, limit, delay)
