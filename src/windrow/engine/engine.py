@@ -48,6 +48,9 @@ Merged = tuple[list[np.ndarray], np.ndarray]
 class Engine:
     """The common part; see the module."""
 
+    # Whether there may be slices in which no key has an event.
+    has_empty_slices = False
+
     def __init__(self, query: Query, settings: Settings, schema: pa.Schema) -> None:
         self.query = query
         self.settings = settings

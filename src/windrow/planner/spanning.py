@@ -59,7 +59,7 @@ def height(crossings: int, events: int, slices: int, keys: int) -> int:
     """The height that costs least; 0 is no tree at all.
 
     >>> height(100, 100, slices=10, keys=1), height(1_000_000, 1_000, slices=5_000, keys=1)
-    (0, 8)
+    (0, 9)
     """
     found = costs(crossings, events, slices, keys)
     return found.index(min(found))

@@ -99,14 +99,14 @@ def _ticks(draw: Any, type_: pa.DataType, size: int, *, days: bool, spread: int 
         width = 40 if spread is None else spread
         near = st.integers(-width, width).map(lambda i: anchor + i / 4)
         return draw(st.lists(near, min_size=size, max_size=size))
-    if spread is not None:
-        near = st.integers(anchor - spread, anchor + spread)
-        return draw(st.lists(near, min_size=size, max_size=size))
     measure = Measure("time", type_)
+    low, high = int(measure.lowest) + ROOM, int(measure.highest) - ROOM
+    if spread is not None:
+        near = st.integers(max(low, anchor - spread), min(high, anchor + spread))
+        return draw(st.lists(near, min_size=size, max_size=size))
     reach = 60
     if days and measure.tick_nanoseconds is not None:
         reach = 40 * 86_400_000_000_000 // measure.tick_nanoseconds
-    low, high = int(measure.lowest) + ROOM, int(measure.highest) - ROOM
     near = st.integers(max(low, anchor - reach), min(high, anchor + reach))
     if days:
         near = near | st.integers(max(low, anchor - reach // 40), min(high, anchor + reach // 40))

@@ -45,6 +45,9 @@ from windrow.windows.base import Window
 class Spanning(Aligned):
     """See the module."""
 
+    # Slices that travel (see `parcels`): one is made where an event may go on, before its end is known.
+    has_empty_slices = True
+
     def __init__(self, query: Query, settings: Settings, schema: pa.Schema) -> None:
         super().__init__(query, settings, schema)
         self.fresh_across = Balance(self.fresh)
