@@ -30,6 +30,29 @@ print(cache_directory())
 print(sum(in_order.stats.cache_hits.values()))
 """
 )
+CHANGED = (
+    BEGIN
+    + """
+from windrow.engine.loop_of_a_test import shown
+print(shown(2))
+"""
+)
+LOOP = """
+from windrow.engine.cache import jit
+from windrow.engine.constant_of_a_test import FACTOR, plus
+
+@jit
+def shown(x):
+    return plus(x) * FACTOR
+"""
+CALLED = """
+from windrow.engine.cache import jit
+FACTOR = {factor}
+
+@jit
+def plus(x):
+    return x + {more}
+"""
 
 
 def lines(script, package, home):
@@ -70,13 +93,19 @@ def archive(tmp_path_factory):
 
 
 @pytest.fixture
-def read_only(tmp_path):
-    """The package in a folder in which no `__pycache__` can be made."""
+def package(tmp_path):
+    """The package in a folder of its own."""
     copy = tmp_path / "package"
     shutil.copytree(SOURCE, copy / "windrow", ignore=shutil.ignore_patterns("__pycache__"))
-    for folder in [copy / "windrow", *(p for p in (copy / "windrow").rglob("*") if p.is_dir())]:
-        (folder / "__pycache__").write_text("")
     return copy
+
+
+@pytest.fixture
+def read_only(package):
+    """The package in a folder in which no `__pycache__` can be made."""
+    for folder in [package / "windrow", *(p for p in (package / "windrow").rglob("*") if p.is_dir())]:
+        (folder / "__pycache__").write_text("")
+    return package
 
 
 def test_an_archive_runs_and_keeps_what_it_compiled(archive, tmp_path):
@@ -93,3 +122,13 @@ def test_an_archive_runs_where_nothing_can_be_kept(archive, nowhere):
 
 def test_a_read_only_package_runs_where_nothing_can_be_kept(read_only, nowhere):
     assert run(read_only, nowhere) == ("None", 0)
+
+
+def test_what_another_file_gives_to_a_loop_is_not_taken_from_the_cache_once_it_changes(package, tmp_path):
+    engine = package / "windrow" / "engine"
+    (engine / "loop_of_a_test.py").write_text(LOOP)
+    seen = []
+    for factor, more in [(10, 1), (20, 1), (20, 5), (10, 1)]:
+        (engine / "constant_of_a_test.py").write_text(CALLED.format(factor=factor, more=more))
+        seen += lines(CHANGED, package, tmp_path / "home")
+    assert seen == ["30", "60", "140", "30"]

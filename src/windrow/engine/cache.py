@@ -10,6 +10,7 @@ without a home. What cannot be kept there is compiled in memory, once per proces
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sys
 import tempfile
@@ -19,6 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core.caching import FunctionCache
+
+from windrow.engine.fingerprint import code_of
 
 
 def jit(function: Callable[..., Any]) -> Any:
@@ -28,13 +32,27 @@ def jit(function: Callable[..., Any]) -> Any:
 
 def compiled_once(function: Callable[..., Any], **options: Any) -> Any:
     """The function as a Numba dispatcher, whose machine code is kept on disk if there is a place for it."""
+    kept = numba.njit(**options)(function)
     try:
-        kept = numba.njit(cache=True, **options)(function)
-        path = kept.stats.cache_path
+        store = _ByCode(function)
     except (RuntimeError, OSError):  # Numba knows no place
-        path = None
+        return kept
     # For a module in an archive Numba names a place without a look whether it can write there.
-    return kept if path and is_writable(Path(path)) else numba.njit(**options)(function)
+    if is_writable(Path(store.cache_path)):
+        kept._cache = store
+    return kept
+
+
+class _ByCode(FunctionCache):  # type: ignore[misc]
+    """Machine code on disk, told by the code of all that it was made of.
+
+    Numba looks at the file of the function alone. What another file gives to it, a constant or a function that it
+    calls, is in the machine code too, and would stay as it was when that file changes.
+    """
+
+    def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
+        code = hashlib.sha256(code_of(self._py_func).encode()).hexdigest()
+        return (*super()._index_key(sig, codegen), code)
 
 
 @cache
