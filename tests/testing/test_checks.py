@@ -54,6 +54,71 @@ def test_a_combine_that_is_not_associative_is_found():
         check_aggregate(mean)
 
 
+def test_a_combine_that_is_wrong_only_for_what_it_has_made_itself_is_found():
+    def add(a, b):
+        return a[0] + b[0], a[1] - b[1] if a[0] > 2 and b[0] > 2 else a[1] + b[1]
+
+    with pytest.raises(AssertionError, match=r"combine is not (associative|commutative)"):
+        check_aggregate(wr.aggregate(lift=lambda x: (1, x), combine=add, identity=(0, 0)))
+
+
+def test_integers_must_agree_to_the_last_one():
+    def add(a, b):
+        return a + b + (1 if a > 1_000_000_000 and b > 1_000_000_000 else 0)
+
+    with pytest.raises(AssertionError, match="combine is not associative"):
+        check_aggregate(
+            wr.aggregate(lift=lambda x: x, combine=add, identity=0), st.integers(0, 2_000_000_000)
+        )
+
+
+def test_partials_of_many_events_may_differ_by_their_rounding():
+    aggregate, _ = AGGREGATES["covariance"]
+    large = st.floats(-1e6, 1e6)
+    check_aggregate(aggregate, st.tuples(large, large), types=[pa.float64()] * 2)
+
+
+@pytest.mark.parametrize(
+    ("functions", "says"),
+    [
+        ({"combine": lambda a, b: a // b}, r"combine\(0, 0\) raised ZeroDivisionError"),
+        ({"lift": lambda x: 1 // x}, r"lift\(0\) raised ZeroDivisionError"),
+        ({"lower": lambda a: 1 // (a // 10**9)}, r"lower\(\d+\) raised ZeroDivisionError"),
+        (
+            {"combine": lambda a, b: {"sum": a + b}},
+            r"is \{'sum': 0\}, which is no partial: the identity is 0",
+        ),
+        ({"combine": lambda a, b: (a, b)}, r"combine\(0, 0\) is \(0, 0\), which is no partial"),
+    ],
+)
+def test_functions_that_raise_or_give_no_partial_are_found_with_what_they_were_given(functions, says):
+    given = {
+        "lift": lambda x: x,
+        "combine": lambda a, b: a + b * (1 + a % 2),
+        "identity": 0,
+        "columns": ["x"],
+    }
+    with pytest.raises(AssertionError, match=says):
+        check_aggregate(wr.aggregate(**(given | functions)))
+
+
+def test_what_is_no_aggregate_is_refused():
+    with pytest.raises(wr.QueryError, match="3 is a int, and an aggregate is needed"):
+        check_aggregate(3)
+
+
+def test_an_inverse_is_refused_where_the_order_matters():
+    with pytest.raises(wr.QueryError, match=r"invert .* commutative=False .* leave out one of the two"):
+        wr.aggregate(
+            lift=lambda x: (x % 10, 10),
+            combine=lambda a, b: (a[0] * b[1] + b[0], a[1] * b[1]),
+            invert=lambda t, b: ((t[0] - b[0]) // b[1], t[1] // b[1]),
+            identity=(0, 1),
+            lower=lambda a: a[0],
+            commutative=False,
+        )
+
+
 def test_an_inverse_that_does_not_undo_is_found():
     wrong = wr.aggregate(
         lift=lambda x: x, combine=lambda a, b: a + b, invert=lambda a, b: a + b, identity=0, name="wrong"

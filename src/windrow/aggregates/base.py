@@ -151,6 +151,12 @@ class Aggregate:
         raise TypeError(f"{type(self).__name__} does not say how it is computed")
 
 
+def require_aggregate(aggregate: object) -> None:
+    """A QueryError if it is none."""
+    if not isinstance(aggregate, Aggregate):
+        raise QueryError(f"{aggregate!r} is a {type(aggregate).__name__}, and an aggregate is needed")
+
+
 def kind_of(type_: pa.DataType, *, what: str) -> Kind:
     """Whether a column arrives as int64 or as float64 codes; an error for other types."""
     if pa.types.is_floating(type_):

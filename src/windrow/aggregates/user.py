@@ -112,7 +112,9 @@ def aggregate(
 
     The parameters of `lift` are the columns it reads, unless `columns` names them. `identity` is
     the partial of nothing: `combine(identity, p)` must be `p`. `commutative=False` says that the
-    order of events matters; then events are kept, and combined in event-time order.
+    order of events matters; then events are kept, and combined in event-time order. `invert(a, b)`
+    takes `b` back out of `a`: `invert(combine(a, b), b)` must be `a`. It makes long windows cheap, is
+    used where all numbers are integers, and needs a `combine` for which the order does not matter.
 
     >>> import windrow as wr, pyarrow as pa
     >>> vwap = wr.aggregate(
@@ -129,6 +131,11 @@ def aggregate(
     for role, function in (("lift", lift), ("combine", combine), ("lower", lower), ("invert", invert)):
         if function is not None and not callable(function):
             raise QueryError(f"{role} must be a function, not {type(function).__name__}")
+    if invert is not None and not commutative:
+        raise QueryError(
+            "invert takes a partial out of a total wherever it lies in it, and with commutative=False that "
+            "makes a difference: leave out one of the two"
+        )
     if columns is None:
         columns = list(inspect.signature(lift).parameters)
     if not columns:

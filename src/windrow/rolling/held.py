@@ -260,12 +260,6 @@ class Held:
         return ""
 
 
-def require_aggregate(aggregate: object) -> None:
-    """A QueryError if it is none."""
-    if not isinstance(aggregate, Aggregate):
-        raise QueryError(f"{aggregate!r} is a {type(aggregate).__name__}, and an aggregate is needed")
-
-
 def _moved(codes: Any, moved: np.ndarray) -> np.ndarray:
     """Old codes as new ones; what is no code, because nothing was put there, stays."""
     is_code = (codes >= 0) & (codes < len(moved))

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Multiset, Scalars, Sequence
+from windrow.aggregates.base import Aggregate, Multiset, Scalars, Sequence, require_aggregate
 from windrow.durations import DurationLike, parse_duration
 from windrow.engine.columns import shown, ticks_of
 from windrow.engine.compiler import bound as bind
@@ -25,7 +25,7 @@ from windrow.engine.stored import Operations
 from windrow.errors import DataError, QueryError
 from windrow.measure import INT64_MAX, INT64_MIN, Measure
 from windrow.rolling.counting import COUNT, COUNTED
-from windrow.rolling.held import Held, Rows, require_aggregate
+from windrow.rolling.held import Held, Rows
 from windrow.rolling.rolling import one_batch
 from windrow.schema import require_columns
 from windrow.stores import operations

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate
+from windrow.aggregates.base import Aggregate, require_aggregate
 from windrow.engine.pairing import require_pairing, store_named
 from windrow.errors import DataError, LimitError, QueryError
 from windrow.rolling import loops
-from windrow.rolling.held import Held, require_aggregate
+from windrow.rolling.held import Held
 from windrow.windows.base import require_count
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate
+from windrow.aggregates.base import Aggregate, require_aggregate
 from windrow.durations import DurationLike
 from windrow.engine.columns import batches
 from windrow.engine.pairing import chosen, require_pairing, store_named
@@ -15,7 +15,7 @@ from windrow.errors import QueryError
 from windrow.rolling import in_bulk, loops
 from windrow.rolling.answering import all_fit, can_give_answers, room_for_answers
 from windrow.rolling.counts import count, running_counts
-from windrow.rolling.held import Held, Rows, require_aggregate
+from windrow.rolling.held import Held, Rows
 from windrow.rolling.periods import Periods
 from windrow.schema import require_columns
 from windrow.windows.base import require_count

@@ -28,10 +28,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate
+from windrow.aggregates.base import Aggregate, require_aggregate
 from windrow.errors import QueryError
 from windrow.rolling.counts import count, running_counts
-from windrow.rolling.held import Held, Rows, require_aggregate
+from windrow.rolling.held import Held, Rows
 from windrow.rolling.in_bulk import slide_several
 from windrow.rolling.rolling import one_batch
 from windrow.stores.base import power_of_two

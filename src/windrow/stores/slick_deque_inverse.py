@@ -9,7 +9,7 @@ The paper keeps one answer for each range that somebody asks for, over one ring 
 A queue has one range. For that it is subtract-on-evict, and the code is the same.
 
     order       first in, first out
-    needs       an inverse
+    needs       an exact inverse, and a combine for which the order does not matter
     time        1 combine per insert, 1 inverse per evict, none per answer; at worst as well
     space       n + 1 partials
     paper       Shein, Chrysanthis and Labrinidis, SlickDeque: High Throughput and Low Latency Incremental

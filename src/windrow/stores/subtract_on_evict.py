@@ -6,8 +6,8 @@
 Only where taking out is exact. A float sum is refused: after 1e16 has come and gone, what is left of the small
 numbers beside it is wrong, and stays wrong.
 
-    order       first in, first out; the partial that leaves is the first one, also where combine has an order
-    needs       an inverse
+    order       first in, first out
+    needs       an exact inverse, and a combine for which the order does not matter
     time        1 combine per insert, 1 inverse per evict, none per answer; at worst as well
     space       n + 1 partials
     paper       folklore; named so in Hirzel, Schneider and Tangwongsan, Sliding-Window Aggregation Algorithms,
