@@ -32,12 +32,37 @@ FLOATING = wr.aggregate(
         ),
         ("slick_deque", wr.histogram("x", low=0, high=1, bins=2), "makes new ones: use two_stacks_lite"),
         ("slick_deque", LATER, "that of later(x) makes new ones"),
+        ("slick_deque", wr.min_count("x"), "that of min_count(x) makes new ones"),
+        ("slick_deque", wr.m4("x"), "that of m4(x) makes new ones"),
+        ("slick_deque", wr.median("x"), "that of quantile(x, 0.5) makes new ones"),
+        ("subtract_on_evict", wr.median("x"), "quantile(x, 0.5) has no inverse: use two_stacks_lite or daba"),
+        ("subtract_on_evict", wr.min_count("x"), "min_count(x) has no inverse: use two_stacks_lite or daba"),
     ],
 )
 def test_what_the_algebra_does_not_allow_is_refused_when_it_is_built(store, aggregate, says):
-    with pytest.raises(QueryError) as refused:
-        Rolling(aggregate, rows=3, store=store)
-    assert says in str(refused.value)
+    windows = {"w": wr.tumbling(5)}
+    query = wr.query(time="ts", windows=windows, aggregates={"n": wr.count(), "a": aggregate})
+    running = wr.query(time="ts", windows=windows, aggregates={"n": wr.count()}).operator(store=store)
+    for build in (
+        lambda: Rolling(aggregate, rows=3, store=store),
+        lambda: query.operator(store=store),
+        lambda: running.add_aggregate("a", aggregate),
+    ):
+        with pytest.raises(QueryError) as refused:
+            build()
+        assert says in str(refused.value)
+
+
+def test_counts_go_with_any_store_of_a_query():
+    query = wr.query(
+        time="ts",
+        windows={"w": wr.sliding(3, every=1)},
+        aggregates={"n": wr.count("x"), "high": wr.max("x")},
+    )
+    events = pa.table({"ts": range(9), "x": [1, None, 3, 4, None, 6, 7, 8, 9]})
+    operator = query.operator(store="slick_deque")
+    operator.process(events)
+    assert operator.finish().to_pylist() == query.run(events).to_pylist()
 
 
 @pytest.mark.parametrize(
@@ -46,9 +71,6 @@ def test_what_the_algebra_does_not_allow_is_refused_when_it_is_built(store, aggr
         ("subtract_on_evict", wr.sum("x"), pa.float64(), "leaves rounding errors behind in sum(x)"),
         ("slick_deque_inverse", wr.mean("x"), pa.float32(), "leaves rounding errors behind in mean(x)"),
         ("subtract_on_evict", FLOATING, pa.int64(), "leaves rounding errors behind in half(x)"),
-        ("slick_deque", wr.min_count("x"), pa.int64(), "that of min_count(x) makes new ones"),
-        ("slick_deque", wr.m4("x"), pa.int64(), "that of m4(x) makes new ones"),
-        ("slick_deque", wr.median("x"), pa.int64(), "that of quantile(x, 0.5) makes new ones"),
     ],
 )
 def test_what_the_types_do_not_allow_is_refused_with_the_first_rows(store, aggregate, type_, says):

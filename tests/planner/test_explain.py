@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
+import pytest
+from specimens import ALTERNATING, TOTAL
 
 import windrow as wr
+from windrow.engine.windows import Due
 
 SCHEMA = pa.schema([("ts", pa.timestamp("ms")), ("k", pa.string()), ("x", pa.int64()), ("s", pa.string())])
 
@@ -55,3 +59,22 @@ def test_without_a_schema_there_is_an_explanation_too():
 def test_irregular_windows_are_counted():
     said = text({"n": wr.count()}, windows={"d": wr.calendar("1 day"), "b": wr.band(0, length="1 hour")})
     assert "2 irregular windows" in said
+
+
+@pytest.mark.parametrize("type_", [pa.int64(), pa.float64()], ids=str)
+@pytest.mark.parametrize("name", ["sum", "total", "max", "variance"])
+def test_the_store_that_is_named_is_the_one_that_merges(name, type_):
+    aggregate = {"sum": wr.sum("x"), "total": TOTAL, "max": wr.max("x"), "variance": wr.variance("x")}[name]
+    query = wr.query(time="ts", windows={"w": wr.sliding(500, every=1)}, aggregates={"a": aggregate})
+    schema = pa.schema([("ts", pa.int64()), ("x", type_)])
+    said = query.explain(schema).split("many windows are due at once\n")[1].splitlines()[0]
+    operator = query.operator()
+    operator.process(pa.table({"ts": range(5_000), "x": pa.array(range(5_000), type_)}))
+    (merging,) = [s.merging for s in operator.engines[0].binding.stores.values() if len(s.fields)]
+    first = np.arange(4_500)
+    picked = merging.chosen(Due(first, first, first + 500, first, first + 500), 1)
+    assert f" {picked} " in said.split(", not ")[0]
+
+
+def test_no_store_is_named_for_events_that_are_kept():
+    assert "alternating" not in text({"a": ALTERNATING}).split("store:")[1]

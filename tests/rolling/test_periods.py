@@ -94,10 +94,11 @@ def test_events_without_a_time_or_beyond_all_windows_are_refused():
 def test_what_makes_no_window_is_refused():
     with pytest.raises(QueryError, match="rows, or a time and a period: give one of the two"):
         Rolling(wr.count(), rows=3, time="t", period=10)
-    with pytest.raises(QueryError, match="needs both: time names the column, and period is how long"):
-        Rolling(wr.count(), period=10)
+    for some in ({"period": 10}, {"time": "t"}, {"time": "t", "period": "1 hour"}):
+        with pytest.raises(QueryError, match=r"needs all three: time .*, period .*, and every how far"):
+            Rolling(wr.count(), **some)
     with pytest.raises(QueryError, match="period must be longer than nothing, not 0"):
-        Rolling(wr.count(), time="t", period=0)
+        Rolling(wr.count(), time="t", period=0, every=1)
     with pytest.raises(QueryError, match="every must be longer than nothing, not -1 second"):
         Rolling(wr.count(), time="t", period="1 minute", every="-1 second")
     with pytest.raises(QueryError, match="has no ticks to count windows by"):

@@ -151,6 +151,16 @@ class Aggregate:
         raise TypeError(f"{type(self).__name__} does not say how it is computed")
 
 
+def guessed(aggregate: Aggregate) -> Bound | None:
+    """An aggregate bound to columns of a type that it takes, where nobody knows of which they are."""
+    for type_ in (pa.float64(), pa.string(), pa.int64()):
+        try:
+            return aggregate.bind((type_,) * len(aggregate.columns))
+        except QueryError:
+            continue
+    return None
+
+
 def require_aggregate(aggregate: object) -> None:
     """A QueryError if it is none."""
     if not isinstance(aggregate, Aggregate):

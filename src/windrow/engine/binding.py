@@ -84,7 +84,7 @@ class Binding:
         fresh = key not in self.stores
         if fresh:
             store = store_for(bound, self.measure.dtype)
-            if isinstance(store, Numbers) and self._merged_by != "auto":
+            if isinstance(store, Numbers) and store.fields and self._merged_by != "auto":
                 require_pairing(store_named(self._merged_by), aggregate, bound)
                 store.merging.store = self._merged_by
             self.stores[key] = store

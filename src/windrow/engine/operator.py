@@ -30,6 +30,7 @@ from windrow.engine.exchange import obstacle_of
 from windrow.engine.intake import Bounds, Intake
 from windrow.engine.keyed.engine import Keyed
 from windrow.engine.loads import Events, Parcel
+from windrow.engine.pairing import require_pairings
 from windrow.engine.settings import Counters, Metrics, Settings
 from windrow.engine.spanning.engine import Spanning
 from windrow.engine.spanning.lasting import Lasting
@@ -47,6 +48,7 @@ class Operator:
     """A query at work on a stream. Made by `Query.operator` and `Query.restore`."""
 
     def __init__(self, query: Query, settings: Settings) -> None:
+        require_pairings(settings.store, query.aggregates.values())
         self.query = query
         self.settings = settings
         self.counters = Counters()
@@ -423,6 +425,7 @@ class Operator:
         require_named(name, aggregate, Aggregate, self.query.aggregates, what="aggregate")
         together = {**self.query.aggregates, name: aggregate}
         refuse_name_clashes(self.query.key, together)
+        require_pairings(self.settings.store, [aggregate])
         starts = [engine.add_aggregate(name, aggregate) for engine in self.engines]
         self.query = replace(self.query, aggregates=MappingProxyType(together))
         known = [start for start in starts if start is not None]

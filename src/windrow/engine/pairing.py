@@ -7,10 +7,12 @@ an inverse that is exact, and those that keep only what can still be an answer n
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Bound, Scalars
+from windrow.aggregates.base import Aggregate, Bound, Scalars, guessed
+from windrow.aggregates.count import Count
 from windrow.engine.user_functions import field_types
 from windrow.errors import QueryError
 from windrow.planner.rolling import estimates
@@ -42,16 +44,24 @@ def require_pairing(store: Store, aggregate: Aggregate, bound: Bound | None = No
     if store.needs == "inverse":
         _require_inverse(store, aggregate, bound)
     elif store.needs == "selection":
-        _require_selection(store, aggregate, bound)
+        _require_selection(store, aggregate)
+
+
+def require_pairings(name: str, aggregates: Iterable[Aggregate]) -> None:
+    """A QueryError if the store of this name, which may be "auto", cannot merge the slices of all aggregates.
+
+    Counts go with any store, because none is needed for them.
+    """
+    if name == "auto":
+        return
+    for aggregate in aggregates:
+        if not isinstance(aggregate, Count):
+            require_pairing(store_named(name), aggregate)
 
 
 def _require_inverse(store: Store, aggregate: Aggregate, bound: Bound | None) -> None:
     if not aggregate.algebra.invertible:
-        other = (
-            "slick_deque or two_stacks_lite"
-            if aggregate.algebra.selective
-            else "two_stacks_lite or daba_lite"
-        )
+        other = "slick_deque or two_stacks_lite" if _selects(aggregate) else "two_stacks_lite or daba_lite"
         raise QueryError(
             f"{store.name} takes a partial back out of a total, and {aggregate} has no inverse: use {other}"
         )
@@ -72,9 +82,14 @@ def has_exact_inverse(bound: Bound) -> bool:
     return all(field.dtype != "f" for field in partial.fields)
 
 
-def _require_selection(store: Store, aggregate: Aggregate, bound: Bound | None) -> None:
-    known = bound is None or (isinstance(bound.partial, Scalars) and bound.partial.selects)
-    if not aggregate.algebra.selective or not known:
+def _selects(aggregate: Aggregate) -> bool:
+    """Whether combine gives back one of its two partials; one that selects a value need not do so."""
+    bound = guessed(aggregate)
+    return bound is not None and isinstance(bound.partial, Scalars) and bound.partial.selects
+
+
+def _require_selection(store: Store, aggregate: Aggregate) -> None:
+    if not _selects(aggregate):
         other = "subtract_on_evict or " if aggregate.algebra.invertible else ""
         raise QueryError(
             f"{store.name} keeps only partials that can still be an answer, so combine must give back one of its two "

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Bound, Multiset, Scalars, Sequence, Sketch
+from windrow.aggregates.base import Aggregate, Bound, Multiset, Scalars, Sequence, Sketch, guessed
 from windrow.aggregates.count import Count
 from windrow.durations import DurationLike, parse_duration
 from windrow.errors import QueryError
@@ -22,8 +23,10 @@ from windrow.windows.layout import is_aligned, needs_order
 from windrow.windows.session import Session
 
 
-def explain(query: Query, schema: pa.Schema | None, *, lateness: DurationLike) -> str:
-    """See `Query.explain`."""
+def explain(
+    query: Query, schema: pa.Schema | None, *, lateness: DurationLike, exact: Callable[[Bound], bool]
+) -> str:
+    """See `Query.explain`; `exact` says whether partials can be taken out of a total without a trace."""
     lines = [
         f"{_count(len(query.windows), 'window')}, {_count(len(query.aggregates), 'aggregate')}, one pass"
     ]
@@ -32,7 +35,7 @@ def explain(query: Query, schema: pa.Schema | None, *, lateness: DurationLike) -
     )
     windows = _placed(query, schema)
     lines += _shared(query, windows) + _kept(query, schema) + _lasting(query, schema)
-    lines += _sizes(query, schema, windows, lateness) + _decisions(query)
+    lines += _sizes(query, schema, windows, lateness, exact) + _decisions(query)
     return "\n".join(lines)
 
 
@@ -110,16 +113,9 @@ def _partials(
 
 
 def _bound(aggregate: Aggregate, schema: pa.Schema | None) -> Bound | None:
-    for guess in (None, pa.float64(), pa.string(), pa.int64()):
-        try:
-            if schema is not None:
-                return aggregate.bind(tuple(schema.field(c).type for c in aggregate.columns))
-            if guess is not None:
-                return aggregate.bind((guess,) * len(aggregate.columns))
-        except QueryError:
-            if schema is not None:
-                raise
-    return None
+    if schema is None:
+        return guessed(aggregate)
+    return aggregate.bind(tuple(schema.field(c).type for c in aggregate.columns))
 
 
 def _size(bound: Bound) -> str:
@@ -159,7 +155,11 @@ def _lasting(query: Query, schema: pa.Schema | None) -> list[str]:
 
 
 def _sizes(
-    query: Query, schema: pa.Schema | None, windows: WindowSet | None, lateness: DurationLike
+    query: Query,
+    schema: pa.Schema | None,
+    windows: WindowSet | None,
+    lateness: DurationLike,
+    exact: Callable[[Bound], bool],
 ) -> list[str]:
     if windows is None:
         return []
@@ -180,11 +180,13 @@ def _sizes(
         f"live per key: at most about {slices:,.0f} slices (where there are events), "
         f"{windows.windows_per_event:,.0f} windows, {slices * fixed:,.0f} bytes of fixed size",
         "state: aligned, one matrix of slices x keys per partial, because context-free windows cut every key alike",
-        *_stores(query, schema, windows),
+        *_stores(query, schema, windows, exact),
     ]
 
 
-def _stores(query: Query, schema: pa.Schema | None, windows: WindowSet) -> list[str]:
+def _stores(
+    query: Query, schema: pa.Schema | None, windows: WindowSet, exact: Callable[[Bound], bool]
+) -> list[str]:
     """By which store each partial is merged where many windows are due at once, and what others would cost."""
     if not len(windows.every):
         return []
@@ -197,9 +199,10 @@ def _stores(query: Query, schema: pa.Schema | None, windows: WindowSet) -> list[
         bound = _bound(aggregate, schema)
         if bound is None or not isinstance(bound.partial, (Scalars, Sketch)) or not bound.partial.fields:
             continue
-        exact = all(f.dtype != "f" for f in bound.partial.fields)
+        if isinstance(bound.partial, Scalars) and bound.partial.ordered:
+            continue
         load = replace(load, width=width_of(bound.partial))
-        best, *others = estimates(load, possible(bound.partial, exact=exact))
+        best, *others = estimates(load, possible(bound.partial, exact=exact(bound)))
         rest = ", ".join(f"{e.store} {e.nanoseconds / load.windows:,.0f}" for e in others)
         line = f"  {bound.partial.name:<26} {best.store} {best.nanoseconds / load.windows:,.0f}, not {rest}"
         if line not in told:

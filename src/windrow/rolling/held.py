@@ -72,7 +72,7 @@ class Held:
         self.current = self.identity
         self.state = store.create(capacity, self.identity)
         self.notes = np.zeros(0, np.int64)
-        self.make_room(store.cells(capacity), store.notes(capacity))
+        self.make_room(store.cells(capacity), store.notes(capacity), window=capacity)
         careful = self._may_fail or any(coder.text for coder in self._coders)
         self._second = beside(store, self._operations[False], capacity, careful=careful)
 
@@ -89,12 +89,12 @@ class Held:
         """Room for so many partials."""
         return self._operations[False].cells(count)
 
-    def make_room(self, cells: int, notes: int = 0) -> None:
-        """Have room for all that the store can hold."""
+    def make_room(self, cells: int, notes: int = 0, *, window: int) -> None:
+        """Have room for all that the store can hold, for windows of so many partials."""
         try:
             self.cells, self.notes = self.room(cells), np.zeros(notes, np.int64)
         except (MemoryError, ValueError):
-            raise LimitError(f"there is no room for a window of {cells:,} partials") from None
+            raise LimitError(f"there is no room for a window of {window:,} partials") from None
 
     # -- rows in -----------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ class _DoesNotFit(Exception):
 
 
 class Rolling:
-    """The aggregate of the last `rows` rows, every `every` rows; the first one when `rows` rows have come.
+    """The aggregate of the last `rows` rows, every `every` rows (1 if not given); the first one when `rows` have come.
 
     `store` is the name of the store that keeps the partials (see `windrow.stores`), or "auto" for the one that is
     likely to be fastest. One that the aggregate does not allow is refused, here or when the types of the columns are
@@ -52,7 +52,7 @@ class Rolling:
         aggregate: Aggregate,
         *,
         rows: int | None = None,
-        every: DurationLike = 1,
+        every: DurationLike | None = None,
         time: str | None = None,
         period: DurationLike | None = None,
         store: str = "auto",
@@ -66,14 +66,15 @@ class Rolling:
         if rows is not None and (time is not None or period is not None):
             raise QueryError("a window has rows, or a time and a period: give one of the two")
         if rows is None and (time is not None or period is not None):
-            if time is None or period is None:
+            if time is None or period is None or every is None:
                 raise QueryError(
-                    "a window of time needs both: time names the column, and period is how long it is"
+                    "a window of time needs all three: time names the column, period is how long it is, and every "
+                    "how far the next one is"
                 )
             self._periods = Periods(aggregate, time, period, every, self._store)
             return
         self._size = require_count(rows, what="rows")
-        self._every = require_count(every, what="every")
+        self._every = require_count(1 if every is None else every, what="every")
         self._held: Held | None = None
         self._running: np.ndarray | None = None
         self._seen = self._filled = self._place = 0

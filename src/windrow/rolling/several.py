@@ -104,7 +104,7 @@ class _Shared:
         """Make room, unless it is there."""
         if self._held is None:
             held = Held(self._aggregate, schema, SBA, 1)
-            held.make_room(self._ring + self._chunk + self._turns)
+            held.make_room(self._ring + self._chunk + self._turns, window=self._sizes[-1])
             self._held = held
 
     @contextmanager
