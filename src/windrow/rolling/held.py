@@ -6,7 +6,7 @@ one that is interrupted, if it is long enough for that to be likely; else what i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Multiset, Scalars, Sequence
+from windrow.aggregates.base import Aggregate, Multiset, Scalars
+from windrow.aggregates.base import Sequence as InOrder
 from windrow.engine.columns import Coder, settled, shown
 from windrow.engine.pairing import require_pairing
 from windrow.engine.partials.scalars import lower_values
@@ -26,6 +27,7 @@ from windrow.rolling import in_bulk
 from windrow.rolling.answering import giving_answers
 from windrow.rolling.parallel import beside
 from windrow.rolling.ranges import RANGE, Log
+from windrow.rolling.rings import ALL, parts, saved
 from windrow.schema import require_columns
 from windrow.stores.base import Store
 
@@ -60,7 +62,7 @@ class Held:
         self.store = store
         self._coders = [Coder(c, t) for c, t in zip(self._columns, self._types, strict=True) if bound.kinds]
         self.log: Log | None = None
-        if isinstance(bound.partial, (Multiset, Sequence)):
+        if isinstance(bound.partial, (Multiset, InOrder)):
             self.log = Log(bound.kinds[0] == "f")
             bound = replace(bound, partial=RANGE, kinds=("i",))
         self._partial = bound.partial
@@ -136,22 +138,31 @@ class Held:
         self.state = tuple(map(recoded, self.state))
         self.current = recoded(self.current)
 
+    def parts(self, inserts: int, evicts: int) -> Sequence[slice]:
+        """The cells that the store writes at most with so many calls."""
+        if self.store.touched is None or not self.cells:
+            return ALL
+        return parts(len(self.cells[0]), self.store.touched(self.state, inserts, evicts))
+
     @contextmanager
-    def as_before_on_failure(self, rows: int = 1) -> Iterator[None]:
-        """Put everything back if taking in so many rows fails; copies are made where it may, or where they cost little."""
+    def as_before_on_failure(self, rows: int, where: Sequence[slice] = ALL) -> Iterator[None]:
+        """Put everything back if taking in so many rows fails, which write these cells.
+
+        Copies are made where it may fail, or where they cost little.
+        """
         self._require_whole()
         arrays = (*self.cells, self.notes)
         is_copied = self._may_fail or rows >= ROWS_PER_COPY * len(arrays[0])
         if is_copied and self._second is not None:
             self._second.wait()
         before = self.state, self.current, self.log, self._seen
-        copies = [a.copy() for a in arrays] if is_copied else []
+        put_back = saved(arrays, where) if is_copied else None
         try:
             yield
         except BaseException:
             self.state, self.current, self.log, self._seen = before
-            for array, copy in zip(arrays, copies, strict=is_copied):
-                array[:] = copy
+            if put_back is not None:
+                put_back()
             self._is_whole = is_copied
             raise
 

@@ -24,6 +24,7 @@ from windrow.errors import DataError, QueryError
 from windrow.measure import Measure
 from windrow.rolling import loops
 from windrow.rolling.held import Held, Rows
+from windrow.rolling.rings import parts, saved
 from windrow.schema import require_columns
 from windrow.stores.base import power_of_two
 
@@ -58,12 +59,17 @@ class Periods:
         rows = self._held.read(batch)
         if not rows.count:
             return self._table(np.empty(0, np.int64), None)
-        before = self._slices.copy()
+        marks = self._marks
+        if marks is None:
+            marks = ((int(times[0]) - self._period) // self._every + 1, 0, 0, 0, 0, 0, 0)
+        end = marks[5]
+        put_back = saved(np.split(self._slices, 2), parts(len(self._slices) // 2, [(end, end + rows.count)]))
+        evicts = self._evicts(marks, times)
         try:
-            with self._held.as_before_on_failure(rows.count):
-                marks, starts, answers = self._slide(self._held, rows, times)
+            with self._held.as_before_on_failure(rows.count, self._held.parts(rows.count, evicts)):
+                marks, starts, answers = self._slide(self._held, rows, times, marks)
         except BaseException:
-            self._slices = before
+            put_back()
             raise
         self._marks, self._latest = marks, int(times[-1])
         if self._held.log is not None:
@@ -116,13 +122,18 @@ class Periods:
             raise DataError(self._time, row, shown(column[row]), problem)
         return times
 
+    def _evicts(self, marks: tuple[int, ...], times: np.ndarray) -> int:
+        """No more slices than this leave the store: those that begin before the windows of the last event."""
+        front, end = marks[4:6]
+        if front == end:
+            return len(times)
+        first = int(self._slices[front & (len(self._slices) // 2 - 1)])
+        return max(0, (int(times[-1]) - self._period) // self._every + 1 - first)
+
     def _slide(
-        self, held: Held, rows: Rows, times: np.ndarray
+        self, held: Held, rows: Rows, times: np.ndarray, marks: tuple[int, ...]
     ) -> tuple[tuple[int, ...], np.ndarray, pa.Array]:
         """Run the events through the store: marks of the loop, and starts and answers of the windows that ended."""
-        marks = self._marks
-        if marks is None:
-            marks = ((int(times[0]) - self._period) // self._every + 1, 0, 0, 0, 0, 0, 0)
         present = np.ones(rows.count, bool) if rows.present is None else np.array(rows.present)
         room = self._room(times, marks[0])
         starts, n, out = np.empty(room, np.int64), np.empty(room, np.int64), held.room(room)

@@ -58,7 +58,7 @@ class Queue:
             raise LimitError(f"the queue is full: it has room for {self._capacity}, evict first")
         held = self._held
         rows = held.read(self._row(values))
-        with held.as_before_on_failure():
+        with held.as_before_on_failure(1, held.parts(1, 0)):
             if not held.is_count:
                 held.state = held.run(loops.insert_one, rows, held.state, held.cells, held.notes)
         self._present.append(rows.present is None or bool(rows.present[0]))
@@ -84,7 +84,7 @@ class Queue:
             raise QueryError("the queue is empty: there is nothing to evict")
         held = self._held
         if not held.is_count:
-            with held.as_before_on_failure():
+            with held.as_before_on_failure(1, held.parts(0, 1)):
                 held.state = held.call(loops.evict_one, held.state, held.cells, held.notes)
         self._present.popleft()
 

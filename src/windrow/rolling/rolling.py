@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from windrow.engine.pairing import chosen, require_pairing, store_named
 from windrow.errors import QueryError
 from windrow.rolling import in_bulk, loops
 from windrow.rolling.answering import all_fit, can_give_answers, room_for_answers
-from windrow.rolling.counts import count, running_counts
+from windrow.rolling.counts import Counts
 from windrow.rolling.held import Held, Rows
 from windrow.rolling.periods import Periods
 from windrow.schema import require_columns
@@ -75,8 +76,9 @@ class Rolling:
             return
         self._size = require_count(rows, what="rows")
         self._every = require_count(1 if every is None else every, what="every")
+        self._capacity = max(1, self._size // self._every)
         self._held: Held | None = None
-        self._running: np.ndarray | None = None
+        self._counts = Counts(self._size, self._every)
         self._seen = self._filled = self._place = 0
 
     def process(self, events: Any) -> pa.Array | pa.RecordBatch:
@@ -87,11 +89,10 @@ class Rolling:
         if batch is None:
             return pa.nulls(0, pa.null() if self._held is None else self._held.bound.type)
         if self._held is None:
-            capacity = max(1, self._size // self._every)
             store = chosen(
-                self._store, self._aggregate, batch.schema, slices=capacity, row_by_row=self._every == 1
+                self._store, self._aggregate, batch.schema, slices=self._capacity, row_by_row=self._every == 1
             )
-            self._held = Held(self._aggregate, batch.schema, store, capacity)
+            self._held = Held(self._aggregate, batch.schema, store, self._capacity)
         held = self._held
         rows = held.read(batch)
         first = self._size + max(0, -(-(self._seen + 1 - self._size) // self._every)) * self._every
@@ -105,12 +106,12 @@ class Rolling:
         if self._lowers(held, rows, made):
             answers = self._answers_of_loop(held, rows, room_for_answers(held.bound, made))
         if answers is None:
-            running, n = self._counted(rows, made)
             out = held.room(made)
-            with held.as_before_on_failure(rows.count):
+            counted = self._counts.counted(rows.present, rows.count, self._seen, made)
+            with counted as n, self._all_or_none(held, rows):
                 filled, place = self._slide(held, rows, out)
                 answers = held.answers(out, n, where)
-            self._running, self._filled, self._place = running, filled, place
+            self._filled, self._place = filled, place
         self._seen += rows.count
         if held.log is not None:
             held.log.forget(held.log.end - self._size)
@@ -119,7 +120,7 @@ class Rolling:
     def _answers_of_loop(self, held: Held, rows: Rows, out: tuple[np.ndarray, ...]) -> pa.Array | None:
         """Answers that the loop has made itself; None, and nothing has happened, if one of them does not fit."""
         try:
-            with held.as_before_on_failure(rows.count):
+            with self._all_or_none(held, rows):
                 filled, place = self._slide(held, rows, out, lowers=True)
                 if not all_fit(held.bound, out):
                     raise _DoesNotFit
@@ -129,21 +130,16 @@ class Rolling:
         self._filled, self._place = filled, place
         return answers
 
-    def _counted(self, rows: Rows, made: int) -> tuple[np.ndarray | None, np.ndarray]:
-        """How many values each window has; with running counts from the first null on."""
-        if rows.present is None and self._running is None:
-            return None, np.full(made, self._size)
-        n = np.empty(made, np.int64)
-        before = self._running
-        running = running_counts(self._size, self._seen) if before is None else before.copy()
-        present = np.ones(rows.count, bool) if rows.present is None else rows.present
-        count(present, self._seen, self._size, self._every, running, n)
-        return running, n
+    def _all_or_none(self, held: Held, rows: Rows) -> AbstractContextManager[None]:
+        """What is held stays as it was if taking in these rows fails."""
+        inserts = rows.count // self._every + 1
+        evicts = max(0, self._filled + inserts + 1 - self._capacity)
+        return held.as_before_on_failure(rows.count, held.parts(inserts, evicts))
 
     def _lowers(self, held: Held, rows: Rows, made: int) -> bool:
         """Whether a loop is to make the answers itself."""
         in_one_loop = self._every == 1 and held.store.name in in_bulk.LOOPS and not held.is_count
-        whole = rows.present is None and self._running is None
+        whole = rows.present is None and self._counts.are_known
         return in_one_loop and whole and held.log is None and can_give_answers(held.bound, made)
 
     def _slide(

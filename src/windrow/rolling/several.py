@@ -30,9 +30,10 @@ import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate, require_aggregate
 from windrow.errors import QueryError
-from windrow.rolling.counts import count, running_counts
+from windrow.rolling.counts import Counts
 from windrow.rolling.held import Held, Rows
 from windrow.rolling.in_bulk import slide_several
+from windrow.rolling.rings import ALL, parts
 from windrow.rolling.rolling import one_batch
 from windrow.stores.base import power_of_two
 from windrow.stores.chunks import chunk_of_rows
@@ -97,7 +98,7 @@ class _Shared:
         self._ring = power_of_two(sizes[-1] + self._chunk)
         self._turns = power_of_two(sizes[-1] // self._chunk + 2)
         self._held: Held | None = None
-        self._running: list[np.ndarray | None] = [None] * len(sizes)
+        self._counts = [Counts(size) for size in sizes]
         self._seen = 0
 
     def prepare(self, schema: pa.Schema) -> None:
@@ -116,17 +117,18 @@ class _Shared:
         ends = [max(0, self._seen + rows.count - size + 1) for size in self._sizes]
         made = [end - max(0, self._seen - size + 1) for end, size in zip(ends, self._sizes, strict=True)]
         bounds = np.concatenate([[0], np.cumsum(made)])
-        with held.as_before_on_failure(rows.count):
+        with ExitStack() as all_or_none:
+            all_or_none.enter_context(held.as_before_on_failure(rows.count, self._parts(rows.count)))
             out = held.room(int(bounds[-1]))
             if not held.is_count:
                 held.current = self._slide(held, rows, bounds[:-1].copy(), out)
-            counted = [self._counted(rows, k, made[k]) for k in range(len(made))]
             answers = {}
             for k, size in enumerate(self._sizes):
                 part = tuple(column[bounds[k] : bounds[k + 1]] for column in out)
-                answers[size] = held.answers(part, counted[k][1], self._where(size))
+                counted = self._counts[k].counted(rows.present, rows.count, self._seen, made[k])
+                n = all_or_none.enter_context(counted)
+                answers[size] = held.answers(part, n, self._where(size))
             yield answers
-        self._running = [running for running, _ in counted]
         self._seen += rows.count
         if held.log is not None:
             held.log.forget(held.log.end - self._sizes[-1])
@@ -139,16 +141,16 @@ class _Shared:
             slide_several, rows, rows.count, sizes, chunk, self._seen, held.current, held.identity, *kept
         )
 
-    def _counted(self, rows: Rows, k: int, made: int) -> tuple[np.ndarray | None, np.ndarray]:
-        """How many values each window of a size has; with running counts from the first null on."""
-        size, before = self._sizes[k], self._running[k]
-        if rows.present is None and before is None:
-            return None, np.full(made, size)
-        n = np.empty(made, np.int64)
-        running = running_counts(size, self._seen) if before is None else before.copy()
-        present = np.ones(rows.count, bool) if rows.present is None else rows.present
-        count(present, self._seen, size, 1, running, n)
-        return running, n
+    def _parts(self, rows: int) -> Sequence[slice]:
+        """The cells that so many rows write: partials, and lcs of chunks that they fill; each of these as a whole."""
+        chunk, end = self._chunk, self._seen + rows
+        filled = range(self._seen // chunk, end // chunk)
+        partials = parts(self._ring, [(filled.start * chunk if filled else self._seen, end)])
+        wholes = parts(self._turns, [(filled.start, filled.stop)])
+        if ALL in (partials, wholes):
+            return ALL
+        offset = self._ring + chunk
+        return [*partials, *(slice(offset + part.start, offset + part.stop) for part in wholes)]
 
     def _where(self, size: int) -> Any:
         first = max(0, size - 1 - self._seen)

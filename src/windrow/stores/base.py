@@ -15,7 +15,9 @@ class Store:
 
     `create(capacity, identity)` gives the first state; `insert`, `evict` and `query` are described in
     `operations`. `cells(capacity)` and `notes(capacity)` say how many cells and how many numbers beside them
-    a queue of up to `capacity` partials takes. `needs` names what an aggregate must have.
+    a queue of up to `capacity` partials takes. `needs` names what an aggregate must have. `touched(state, inserts,
+    evicts)` says which cells so many calls write at most, where that is known beforehand: ranges of places, counted from
+    the first partial ever, in a ring of cells.
     """
 
     name: str
@@ -26,6 +28,7 @@ class Store:
     cells: Callable[[int], int]
     notes: Callable[[int], int] = lambda capacity: 0
     needs: Need | None = None
+    touched: Callable[[Any, int, int], list[tuple[int, int]]] | None = None
 
 
 def power_of_two(capacity: int) -> int:

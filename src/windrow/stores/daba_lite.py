@@ -76,4 +76,13 @@ def query(state, cells, notes):
     return total
 
 
-DABA_LITE = Store("daba_lite", create, insert, evict, query, power_of_two)
+def touched(state, inserts, evicts):
+    """New cells, and one on either side of the front with each step, unless front and back become one."""
+    _, front, left, _, accumulated, back, end, *_ = state
+    steps = inserts + evicts
+    if steps >= back - left:
+        return [(front, end + inserts)]
+    return [(left, left + steps), (accumulated - steps, accumulated + steps), (end, end + inserts)]
+
+
+DABA_LITE = Store("daba_lite", create, insert, evict, query, power_of_two, touched=touched)

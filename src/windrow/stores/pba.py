@@ -24,7 +24,7 @@ from typing import Any
 
 from windrow.stores.base import Store, power_of_two
 from windrow.stores.operations import combine, put
-from windrow.stores.sba import accumulate_left, create, evict, query
+from windrow.stores.sba import accumulate_left, create, evict, query, touched
 
 
 def insert(state, cells, notes, partial):
@@ -78,4 +78,4 @@ def until_due(state: tuple[Any, ...]) -> int:
     return middle - front - 1
 
 
-PBA = Store("pba", create, insert, evict, query, power_of_two)
+PBA = Store("pba", create, insert, evict, query, power_of_two, touched=touched)

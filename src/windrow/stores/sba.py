@@ -84,4 +84,15 @@ def query(state, cells, notes):
     return combine(lcs, csa)
 
 
-SBA = Store("sba", create, insert, evict, query, power_of_two)
+def touched(state, inserts, evicts):
+    """New cells, and those before them whose `lcs` are made: of a chunk that is filled or closed early, or is owed."""
+    _, chunk, front, middle, last, end, made, *_ = state
+    if evicts > last - front:
+        return [(front, end + inserts)]
+    ranges = [(last if end + inserts - last >= chunk else end, end + inserts)]
+    if made < last and evicts >= middle - front:
+        ranges.append((middle, last))
+    return ranges
+
+
+SBA = Store("sba", create, insert, evict, query, power_of_two, touched=touched)

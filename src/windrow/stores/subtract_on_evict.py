@@ -40,4 +40,11 @@ def query(state, cells, notes):
     return state[3]
 
 
-SUBTRACT_ON_EVICT = Store("subtract_on_evict", create, insert, evict, query, power_of_two, needs="inverse")
+def touched(state, inserts, evicts):
+    end = state[2]
+    return [(end, end + inserts)]
+
+
+SUBTRACT_ON_EVICT = Store(
+    "subtract_on_evict", create, insert, evict, query, power_of_two, needs="inverse", touched=touched
+)

@@ -50,4 +50,10 @@ def query(state, cells, notes):
     return total
 
 
-TWO_STACKS_LITE = Store("two_stacks_lite", create, insert, evict, query, power_of_two)
+def touched(state, inserts, evicts):
+    _, front, back, end, _, _ = state
+    is_turned = evicts > back - front
+    return [(back if is_turned else end, end + inserts)]
+
+
+TWO_STACKS_LITE = Store("two_stacks_lite", create, insert, evict, query, power_of_two, touched=touched)

@@ -202,7 +202,7 @@ def _near(a: Partial, b: Partial) -> bool:
     """Whether integers are equal, and floats but for the rounding of numbers as large as those beside them."""
     if len(a) != len(b):
         return False
-    floats = [float(abs(x)) for x in (*a, *b) if isinstance(x, (float, np.floating)) and math.isfinite(x)]
+    floats: list[Any] = [abs(x) for x in (*a, *b) if isinstance(x, (float, np.floating)) and math.isfinite(x)]
     tolerance = 1e-9 * max(1.0, *floats) if floats else 0.0
     return all(
         x == y or (x != x and y != y) or bool(tolerance and abs(x - y) <= tolerance)
