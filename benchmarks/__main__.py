@@ -28,6 +28,7 @@ QUESTIONS = (
     "slices",
     "rivals",
     "choice",
+    "stores",
     "startup",
 )
 ROOT = Path(__file__).resolve().parents[1]

@@ -27,6 +27,7 @@ QUESTIONS = (
     "slices",
     "rivals",
     "choice",
+    "stores",
     "startup",
 )
 SLICED = [
@@ -89,6 +90,20 @@ LINES = {
         ],
     ],
     "slices": [SLICED, SLICED, SLICED],
+    "stores": [
+        [
+            "daba_lite, max, 1,024 events",
+            "two_stacks_lite, max, 1,024 events",
+            "flat_fit, max, 1,024 events",
+            "fiba, max, 8,192 events",
+            "subtract_on_evict, sum, 1,024 events",
+            "sba, max, 1,024 events",
+            "slick_deque, max, 1,024 events",
+            "fiba, max, 8,192 events, 128 too late",
+            "fiba, max, 8,192 events, 1,024 too late",
+        ],
+        ["sba, max, 1,024 events", "subtract_on_evict, sum, 1,024 events"],
+    ],
 }
 
 
