@@ -25,7 +25,7 @@ from numba import types
 from windrow.aggregates.base import Aggregate
 from windrow.engine.compiler import kernel
 from windrow.engine.stored import Operations, compiled, operations_of
-from windrow.rolling.parallel import beside
+from windrow.rolling.beside import beside
 from windrow.stores import STORES
 from windrow.stores.base import Store
 from windrow.stores.operations import evict, insert, lift, put, query
@@ -74,17 +74,12 @@ def _once(store: Store, given: Operations, run: Any, inputs: Any, size: int) -> 
     cells, notes = given.cells(store.cells(size)), np.zeros(store.notes(size), np.int64)
     taken, moment = np.zeros(rows - size + 1, np.int64), np.zeros(3, np.int64)
     out = (*given.cells(rows - size + 1), taken)
-    arguments = inputs, rows, size, 0, store.create(size, given.identity), cells, notes, out
-
-    def slide(*arguments: Any) -> Any:
-        return run(*arguments, arguments[-1][-1], moment)
-
-    second = beside(store, given, size, careful=False)
-    if second is None:
-        slide(*arguments)
-    else:
-        second.slide_beside(slide, *arguments)
-        second.wait()
+    second = beside(store, given, size, cells, notes)
+    if second is not None:
+        second.start()
+    run(inputs, rows, size, 0, store.create(size, given.identity), cells, notes, out, taken, moment)
+    if second is not None:
+        second.settle()
     return taken
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import multiprocessing
+import subprocess
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -16,7 +18,7 @@ from hypothesis import strategies as st
 
 import windrow as wr
 from windrow.engine.stored import operations_of
-from windrow.rolling import Rolling, answering, parallel
+from windrow.rolling import Rolling, answering, beside, held, parallel
 
 AGGREGATES = {
     "max": wr.max("x"),
@@ -32,7 +34,7 @@ AGGREGATES = {
 def _two_threads_for_little_work():
     """Columns of a test are short: let them be shared, and answers be made in the loop, nevertheless."""
     patch = pytest.MonkeyPatch()
-    patch.setattr(parallel, "LEAST_CHUNK", 4)
+    patch.setattr(beside, "LEAST_FOR_TWO_THREADS", 4)
     patch.setattr(parallel, "LEAST_ROWS", 60)
     patch.setattr(answering, "LEAST_ANSWERS", 40)
     yield
@@ -58,11 +60,25 @@ def test_sba_and_pba_agree_with_lazy(name, column, size, cuts):
         assert answers(aggregate, column, size=size, store=store, cuts=cuts) == wanted
 
 
-@given(column=COLUMNS, size=st.integers(1, 40), every=st.integers(2, 9), cuts=CUTS)
+@given(column=COLUMNS, size=st.integers(1, 90), every=st.integers(2, 9), cuts=CUTS)
 def test_they_agree_for_longer_slides(column, size, every, cuts):
     wanted = answers(wr.max("x"), column, size=size, every=every, store="lazy")
     for store in ("sba", "pba"):
         assert answers(wr.max("x"), column, size=size, every=every, store=store, cuts=cuts) == wanted
+
+
+@given(column=COLUMNS, period=st.integers(1, 120), every=st.integers(1, 9), cuts=CUTS)
+def test_they_agree_for_windows_of_time(column, period, every, cuts):
+    def found(store):
+        window = Rolling(wr.sum("x"), time="t", period=period, every=every, store=store)
+        times = np.cumsum(column % 4)
+        parts = [np.split(c, sorted(cuts)) for c in (times, column)]
+        tables = [pa.table({"t": t, "x": x}) for t, x in zip(*parts, strict=True)]
+        return [row for table in tables for row in window.process(table).to_pylist()]
+
+    wanted = found("lazy")
+    for store in ("sba", "pba"):
+        assert found(store) == wanted
 
 
 @given(column=COLUMNS, size=st.integers(1, 70), cuts=CUTS)
@@ -153,14 +169,23 @@ class Recorder:
 
 
 @pytest.fixture
-def recorder(monkeypatch):
-    recorder = Recorder(parallel.second_thread())
+def problems(monkeypatch):
+    """What was raised on a second thread, of either kind, when a call has failed."""
+    recorder, found = Recorder(parallel.second_thread()), []
     monkeypatch.setattr(parallel, "second_thread", lambda: recorder)
-    return recorder
+    restore = beside.SecondThread.restore
+
+    def recorded(second, state):
+        found.extend([second.problem, *(begun.exception() for begun in recorder.begun)])
+        recorder.begun.clear()
+        restore(second, state)
+
+    monkeypatch.setattr(beside.SecondThread, "restore", recorded)
+    return found
 
 
 @pytest.mark.parametrize("length", [30, 150], ids=["beside", "both"])
-def test_a_failure_on_the_second_thread_is_raised_and_leaves_all_as_it_was(length, recorder):
+def test_a_failure_on_the_second_thread_is_raised_and_leaves_all_as_it_was(length, problems):
     good = np.arange(600) % 7
     bad = good[:length].copy()
     bad[length - 25] = 13
@@ -168,15 +193,15 @@ def test_a_failure_on_the_second_thread_is_raised_and_leaves_all_as_it_was(lengt
     for part in (good[:45], good[45:61]):
         assert window.process(pa.table({"x": part})) == other.process(pa.table({"x": part}))
     for _ in range(2):
-        recorder.begun.clear()
+        problems.clear()
         with pytest.raises(wr.UserFunctionError, match="thirteen"):
             window.process(pa.table({"x": bad}))
-        assert any(begun.exception() for begun in recorder.begun)
+        assert any(problems)
     for part in (good[61:90], good[90:300], good[300:]):
         assert window.process(pa.table({"x": part})) == other.process(pa.table({"x": part}))
 
 
-def test_interpreted_functions_have_a_second_thread_too():
+def test_interpreted_functions_do_without_a_second_thread_as_python_runs_one_at_a_time():
     seen = set()
 
     def combine(a, b):
@@ -188,7 +213,43 @@ def test_interpreted_functions_have_a_second_thread_too():
     with pytest.warns(UserWarning, match="plain Python"):
         found = answers(largest, column, size=40, store="pba", cuts=range(20, 300, 20))
     assert found == answers(wr.max("x"), column, size=40, store="lazy")
-    assert len(seen) == 2
+    assert len(seen) == 1
+
+
+def test_without_semaphores_the_store_does_all_itself(monkeypatch):
+    monkeypatch.setattr(beside.Semaphore, "is_usable", False, raising=False)
+    monkeypatch.setattr(beside.Semaphore, "__init__", lambda self, value=0: None)
+    column = np.arange(300) * 7 % 101
+    found = answers(wr.max("x"), column, size=40, store="pba", cuts=range(20, 300, 20))
+    assert found == answers(wr.max("x"), column, size=40, store="lazy")
+
+
+def test_without_room_for_another_thread_the_store_does_all_itself(monkeypatch):
+    def start(self):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    column = np.arange(300) * 7 % 101
+    found = answers(wr.max("x"), column, size=40, store="pba", cuts=range(20, 50, 20))
+    assert found == answers(wr.max("x"), column, size=40, store="lazy")
+
+
+def test_an_interrupted_call_leaves_a_second_thread_that_can_go_on(monkeypatch):
+    column = np.arange(400) * 7 % 101
+    window, other = (Rolling(wr.max("x"), rows=40, store=store) for store in ("pba", "lazy"))
+    monkeypatch.setattr(held, "ROWS_PER_COPY", 0)  # as if each call were long
+    for part in np.array_split(column[:200], 20):
+        assert window.process(pa.table({"x": part})) == other.process(pa.table({"x": part}))
+    with monkeypatch.context() as patch:
+        patch.setattr(held.Held, "answers", _interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            window.process(pa.table({"x": column[200:235]}))
+    for part in np.array_split(column[200:], 20):
+        assert window.process(pa.table({"x": part})) == other.process(pa.table({"x": part}))
+
+
+def _interrupted(*_):
+    raise KeyboardInterrupt
 
 
 # -- threads and processes --------------------------------------------------------------------------
@@ -209,8 +270,23 @@ def test_windows_that_are_dropped_leave_no_thread_behind():
     for _ in range(20):
         answers(wr.max("x"), np.arange(300), size=40, store="pba", cuts=range(20, 300, 20))
     gc.collect()
-    threads = [t for t in threading.enumerate() if t.name.startswith("windrow")]
-    assert len(threads) <= max(1, multiprocessing.cpu_count() - 1)
+    for thread in threading.enumerate():
+        if thread.name == "windrow":
+            thread.join(30)
+            assert not thread.is_alive()
+
+
+def test_a_process_ends_while_a_second_thread_waits_for_work():
+    program = (
+        "import numpy as np, pyarrow as pa, windrow as wr\n"
+        "from windrow.rolling import Rolling, beside\n"
+        "beside.LEAST_FOR_TWO_THREADS = 4\n"
+        "window = Rolling(wr.max('x'), rows=40, store='pba')\n"
+        "for part in np.array_split(np.arange(200), 10):\n"
+        "    window.process(pa.table({'x': part}))\n"
+        "assert window._held.notes[0] == 1\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=120)
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")

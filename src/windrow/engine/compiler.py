@@ -185,6 +185,7 @@ class _UserKernel:
 
     def __init__(self, source: str, name: str, functions: dict[str, Any], fast: list[Any]) -> None:
         self._fast = fast
+        self.was_compiled = False
         self._functions = functions
         slow: dict[str, Any] = {k: f for k, f in functions.items() if f is not None}
         exec("import numpy as np", slow)
@@ -195,7 +196,9 @@ class _UserKernel:
         while self._fast:
             fast = self._fast[0]
             try:
-                return fast(*arguments)
+                found = fast(*arguments)
+                self.was_compiled = True
+                return found
             except numba.core.errors.NumbaError as problem:
                 # Two threads may find out at the same time, and each way is given up once.
                 self._fast = [way for way in self._fast if way is not fast]

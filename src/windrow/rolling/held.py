@@ -25,11 +25,13 @@ from windrow.engine.user_functions import lower_failed, named
 from windrow.errors import DataError, LimitError, QueryError, StateError, UserFunctionError
 from windrow.rolling import in_bulk
 from windrow.rolling.answering import giving_answers
-from windrow.rolling.parallel import beside
+from windrow.rolling.beside import beside
+from windrow.rolling.parallel import boundary, slide_both
 from windrow.rolling.ranges import RANGE, Log
 from windrow.rolling.rings import ALL, parts, saved
 from windrow.schema import require_columns
 from windrow.stores.base import Store
+from windrow.stores.pba import PBA
 
 # A check makes arrays of its own; so many answers, and they stay in the processor's cache.
 CHECKED_AT_ONCE = 1 << 14
@@ -72,11 +74,12 @@ class Held:
         self._operations = {masked: operations_of(bound, masked=masked) for masked in (False, True)}
         self.identity = self._operations[False].identity
         self.current = self.identity
-        self.state = store.create(capacity, self.identity)
+        self.state = self._empty = store.create(capacity, self.identity)
         self.notes = np.zeros(0, np.int64)
         self.make_room(store.cells(capacity), store.notes(capacity), window=capacity)
-        careful = self._may_fail or any(coder.text for coder in self._coders)
-        self._second = beside(store, self._operations[False], capacity, careful=careful)
+        self._second = beside(store, self._operations[False], capacity, self.cells, self.notes)
+        # Nothing goes on when a call has returned, as the next one may look into the cells or copy them.
+        self._waits = self._may_fail or any(coder.text for coder in self._coders)
 
     @property
     def is_count(self) -> bool:
@@ -151,16 +154,17 @@ class Held:
         Copies are made where it may fail, or where they cost little.
         """
         self._require_whole()
-        arrays = (*self.cells, self.notes)
-        is_copied = self._may_fail or rows >= ROWS_PER_COPY * len(arrays[0])
-        if is_copied and self._second is not None:
-            self._second.wait()
+        arrays = self.cells if self.store.touched is not None else (*self.cells, self.notes)
+        is_copied = self._may_fail or (bool(arrays) and rows >= ROWS_PER_COPY * len(arrays[0]))
+        handed = self._second.state() if is_copied and self._second is not None else 0
         before = self.state, self.current, self.log, self._seen
         put_back = saved(arrays, where) if is_copied else None
         try:
             yield
         except BaseException:
             self.state, self.current, self.log, self._seen = before
+            if self._second is not None:
+                self._second.restore(handed)
             if put_back is not None:
                 put_back()
             self._is_whole = is_copied
@@ -174,25 +178,48 @@ class Held:
         """Run a loop over rows: their inputs are its first argument. It may give answers and not partials."""
         given = self._operations[rows.present is not None]
         run = compiled(loop, self.store, giving_answers(given, self.bound) if lowers else given)
-        if self._second is not None and loop is in_bulk.slide_in_chunks:
-            run = partial(self._second.slide, run)
+        if self._second is not None and getattr(run, "was_compiled", True):
+            self._second.start()
+        if self.store is PBA and loop is in_bulk.slide_in_chunks:
+            run = partial(self._shared, run)
         inputs = self._inputs(rows)
         try:
-            return run(inputs, *arguments)
-        except Exception as problem:  # a user's function may raise anything
+            found = run(inputs, *arguments)
+            if self._second is not None and self._waits:
+                self._second.require_success()
+            return found
+        except Exception as raised:  # a user's function may raise anything
             if not self._own:
                 raise
+            problem = self._raised(raised)
             which = np.arange(rows.count) if rows.present is None else np.flatnonzero(rows.present)
             raise self._failed(problem, [c[which] for c in rows.codes], which) from problem
+
+    def _shared(
+        self, run: Callable[..., Any], inputs: Any, rows: int, size: int, held: int, state: Any, *kept: Any
+    ) -> Any:
+        """Run a loop over rows on two threads, if they are enough for that."""
+        begin = boundary(rows, size, state)
+        if begin is None:
+            return run(inputs, rows, size, held, state, *kept)
+        if self._second is not None:
+            state = self._second.collected(state)
+        return slide_both(run, begin, self._empty, inputs, rows, size, held, state, *kept)
+
+    def _raised(self, problem: Exception) -> Exception:
+        """What a user's function has raised: on the second thread, if that is why this one has failed."""
+        other = None if self._second is None else self._second.problem
+        return other if isinstance(other, Exception) else problem
 
     def call(self, loop: Callable[..., Any], *arguments: Any) -> Any:
         """Run a loop that takes no rows."""
         self._require_whole()
         try:
             return compiled(loop, self.store, self._operations[False])(*arguments)
-        except Exception as problem:  # a user's function may raise anything
+        except Exception as raised:  # a user's function may raise anything
             if not self._own:
                 raise
+            problem = self._raised(raised)
             raise self._failed(problem) from problem
 
     def _failed(

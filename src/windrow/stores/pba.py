@@ -1,14 +1,14 @@
 """PBA, the parallel boundary aggregator: SBA whose `lcs` are left to a second thread.
 
-`insert` does not accumulate the chunk that it has filled, it notes that this is *owed*. No window begins in that
-chunk before the next one is all but full, and until then somebody else may do it:
+`insert` does not accumulate the chunk that it has filled, but hands it to somebody else. No window begins in that
+chunk before the next one is all but full, so there is time:
 
     first thread     | fills chunk 1    | fills chunk 2    | fills chunk 3
     second thread                       | lcs of chunk 1   | lcs of chunk 2
     windows begin                       | in chunk 0       | in chunk 1
 
-Whoever drives the store asks `debt` which cells are owed, has them accumulated, and goes on with the state that is
-`relieved` of it. If nobody does, the store pays itself when a window reaches the chunk: an SBA, one chunk later.
+Whether somebody is there to take it stands in the notes. If nobody is, the store does it itself when a window reaches
+the chunk: an SBA, one chunk later.
 
     order       first in, first out
     needs       an associative combine
@@ -23,8 +23,12 @@ from __future__ import annotations
 from typing import Any
 
 from windrow.stores.base import Store, power_of_two
-from windrow.stores.operations import combine, put
-from windrow.stores.sba import accumulate_left, create, evict, query, touched
+from windrow.stores.operations import collect, combine, hand, put
+from windrow.stores.sba import accumulate_left, create, query, touched
+
+# Notes: whether somebody is there, has a chunk, and has failed; the chunk, as `accumulate_left` takes it; and the
+# addresses of what the two threads wait at.
+OPEN, HANDED, FAILED, MASK, LOW, HIGH, READY, DONE = range(8)
 
 
 def insert(state, cells, notes, partial):
@@ -38,8 +42,28 @@ def insert(state, cells, notes, partial):
             made = middle = end
         else:
             ca = csa
+            if notes[OPEN] != 0:
+                hand(notes, mask, middle, end)
         last = end
         csa = identity
+    return mask, chunk, front, middle, last, end, made, ca, csa, identity
+
+
+def evict(state, cells, notes):
+    mask, chunk, front, middle, last, end, made, ca, csa, identity = state
+    if front == last:
+        middle = last = end
+        csa = identity
+    front += 1
+    if front == middle:
+        middle = last
+        ca = identity
+    if made < middle:
+        if notes[HANDED] != 0:
+            collect(notes)
+        elif front < middle:
+            accumulate_left(cells, mask, front, middle)
+        made = middle
     return mask, chunk, front, middle, last, end, made, ca, csa, identity
 
 
@@ -48,34 +72,18 @@ def chunk_in(state: tuple[Any, ...]) -> int:
     return int(state[1])
 
 
-def debt(state: tuple[Any, ...]) -> tuple[int, int, int] | None:
-    """What to call `accumulate_left` with, if something is owed: the mask, and from where to where."""
-    mask, _, _, middle, last, _, made, *_ = state
-    return (mask, middle, last) if made < last else None
-
-
-def relieved(state: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The state for going on while, or after, somebody else pays."""
-    *before, last, end, _, ca, csa, identity = state
-    return *before, last, end, last, ca, csa, identity
-
-
-def owing(state: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The opposite: the chunk in between is not paid for."""
-    *before, middle, last, end, _, ca, csa, identity = state
-    return *before, middle, last, end, middle, ca, csa, identity
-
-
 def until_boundary(state: tuple[Any, ...]) -> int:
     """How many partials the open chunk still takes."""
     _, chunk, _, _, last, end, *_ = state
     return chunk - (end - last)
 
 
-def until_due(state: tuple[Any, ...]) -> int:
-    """How many partials can be evicted before a window begins in the chunk in between."""
-    _, _, front, middle, *_ = state
-    return middle - front - 1
+def relieved(state: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The state after somebody else has made all `lcs`."""
+    *before, last, end, _, ca, csa, identity = state
+    return *before, last, end, last, ca, csa, identity
 
 
-PBA = Store("pba", create, insert, evict, query, power_of_two, touched=touched)
+PBA = Store(
+    "pba", create, insert, evict, query, power_of_two, notes=lambda capacity: DONE + 1, touched=touched
+)
