@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections import deque
+from dataclasses import replace
 from fractions import Fraction
 
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from interpreted import PlainQueue
 
+import windrow as wr
+from windrow.rolling import Rolling
 from windrow.stores.chunks import chunk_of_rows, chunk_of_time
+from windrow.stores.pba import PBA, chunk_in
+from windrow.stores.sba import SBA
 
 SIZES = st.integers(1, 5000)
 
@@ -63,3 +71,31 @@ def test_the_longest_chunk_is_one_whose_lcs_is_ready_in_time(size, slide):
     chunk = chunk_of_rows(size, slide)
     assert not waits(chunk) or slices < 2
     assert waits(chunk + 1) or chunk == max(1, slices)
+
+
+@pytest.mark.parametrize("store", ["sba", "pba"])
+def test_rolling_windows_have_the_chunks_of_the_theorems(store):
+    for size, every in [(32, 1), (100, 3), (1_000, 100), (7, 9)]:
+        window = Rolling(wr.max("x"), rows=size, every=every, store=store)
+        window.process(pa.table({"x": [1]}))
+        assert chunk_in(window._held.state) == max(1, chunk_of_rows(size, every))
+    for period, every in [(3_600, 1), (100, 3), (1_000, 7)]:
+        window = Rolling(wr.max("x"), time="t", period=period, every=every, store=store)
+        window.process(pa.table({"t": [1], "x": [1]}))
+        assert chunk_in(window._periods._held.state) == chunk_of_time(period, every, every)
+
+
+@given(capacity=st.integers(1, 40), more=st.integers(0, 40), steps=st.lists(st.booleans(), max_size=150))
+def test_any_longer_chunk_up_to_the_capacity_will_do(capacity, more, steps):
+    chunk = min(capacity, chunk_of_rows(capacity) + more)
+    for store in (SBA, PBA):
+        chunked = replace(store, create=lambda c, identity, store=store: store.create(c, identity, chunk))
+        words, queue = PlainQueue(chunked, capacity, "", lambda a, b: a + b), deque()
+        for i, grows in enumerate(steps):
+            if grows and len(queue) < capacity:
+                queue.append(chr(97 + i % 26))
+                words.insert(queue[-1])
+            elif queue:
+                queue.popleft()
+                words.evict()
+            assert words.query() == "".join(queue)

@@ -55,7 +55,9 @@ class Rows:
 class Held:
     """The `state`, `cells` and `notes` of a store, and `current`: the partial of a slice that is being filled."""
 
-    def __init__(self, aggregate: Aggregate, schema: pa.Schema, store: Store, capacity: int) -> None:
+    def __init__(
+        self, aggregate: Aggregate, schema: pa.Schema, store: Store, capacity: int, chunk: int = 0
+    ) -> None:
         self._columns = aggregate.columns
         require_columns(schema, self._columns)
         self._types = tuple(schema.field(c).type for c in self._columns)
@@ -74,7 +76,8 @@ class Held:
         self._operations = {masked: operations_of(bound, masked=masked) for masked in (False, True)}
         self.identity = self._operations[False].identity
         self.current = self.identity
-        self.state = self._empty = store.create(capacity, self.identity)
+        given = (capacity, self.identity, chunk) if store.chunked else (capacity, self.identity)
+        self.state = self._empty = store.create(*given)
         self.notes = np.zeros(0, np.int64)
         self.make_room(store.cells(capacity), store.notes(capacity), window=capacity)
         self._second = beside(store, self._operations[False], capacity, self.cells, self.notes)

@@ -27,6 +27,7 @@ from windrow.rolling.held import Held, Rows
 from windrow.rolling.rings import parts, saved
 from windrow.schema import require_columns
 from windrow.stores.base import power_of_two
+from windrow.stores.chunks import chunk_of_time
 
 
 class Periods:
@@ -91,7 +92,9 @@ class Periods:
         # Slices that a window reaches into, one that is let go only with the next window, and the open one.
         capacity = self._period // self._every + 3
         store = chosen(self._store, self._aggregate, schema, slices=capacity, row_by_row=False)
-        self._held = Held(self._aggregate, schema, store, capacity)
+        # Events may come as fast as they are taken in, one for each slice: a combine then takes as long as a slice.
+        chunk = chunk_of_time(self._period, self._every, self._every)
+        self._held = Held(self._aggregate, schema, store, capacity, chunk)
         self._slices = np.zeros(2 * power_of_two(capacity), np.int64)
 
     def _times(self, batch: pa.RecordBatch) -> np.ndarray:

@@ -19,6 +19,7 @@ from windrow.rolling.counts import Counts
 from windrow.rolling.held import Held, Rows
 from windrow.rolling.periods import Periods
 from windrow.schema import require_columns
+from windrow.stores.chunks import chunk_of_rows
 from windrow.windows.base import require_count
 
 
@@ -92,7 +93,8 @@ class Rolling:
             store = chosen(
                 self._store, self._aggregate, batch.schema, slices=self._capacity, row_by_row=self._every == 1
             )
-            self._held = Held(self._aggregate, batch.schema, store, self._capacity)
+            chunk = chunk_of_rows(self._size, self._every)
+            self._held = Held(self._aggregate, batch.schema, store, self._capacity, chunk)
         held = self._held
         rows = held.read(batch)
         first = self._size + max(0, -(-(self._seen + 1 - self._size) // self._every)) * self._every

@@ -17,11 +17,11 @@ class Store:
     `operations`. `cells(capacity)` and `notes(capacity)` say how many cells and how many numbers beside them
     a queue of up to `capacity` partials takes. `needs` names what an aggregate must have. `touched(state, inserts,
     evicts)` says which cells so many calls write at most, where that is known beforehand: ranges of places, counted from
-    the first partial ever, in a ring of cells.
+    the first partial ever, in a ring of cells. One that is `chunked` is created with the length of a chunk as well.
     """
 
     name: str
-    create: Callable[[int, Any], Any]
+    create: Callable[..., Any]
     insert: Callable[..., Any]
     evict: Callable[..., Any]
     query: Callable[..., Any]
@@ -29,6 +29,7 @@ class Store:
     notes: Callable[[int], int] = lambda capacity: 0
     needs: Need | None = None
     touched: Callable[[Any, int, int], list[tuple[int, int]]] | None = None
+    chunked: bool = False
 
 
 def power_of_two(capacity: int) -> int:

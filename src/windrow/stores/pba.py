@@ -85,5 +85,13 @@ def relieved(state: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 PBA = Store(
-    "pba", create, insert, evict, query, power_of_two, notes=lambda capacity: DONE + 1, touched=touched
+    "pba",
+    create,
+    insert,
+    evict,
+    query,
+    power_of_two,
+    notes=lambda capacity: DONE + 1,
+    touched=touched,
+    chunked=True,
 )

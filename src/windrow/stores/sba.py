@@ -28,9 +28,13 @@ from windrow.stores.chunks import chunk_of_rows
 from windrow.stores.operations import combine, load, put
 
 
-def create(capacity, identity):
-    """Mask of the ring; partials in a chunk; the four places of the picture; how far `lcs` are made; ca, csa."""
-    return power_of_two(capacity) - 1, chunk_of_rows(capacity), 0, 0, 0, 0, 0, identity, identity, identity
+def create(capacity, identity, chunk=0):
+    """Mask of the ring; partials in a chunk; the four places of the picture; how far `lcs` are made; ca, csa.
+
+    A chunk of the shortest length is the default: two of them lie between no two others.
+    """
+    chunk = max(chunk, chunk_of_rows(capacity))
+    return power_of_two(capacity) - 1, chunk, 0, 0, 0, 0, 0, identity, identity, identity
 
 
 def accumulate_left(cells, mask, low, high):
@@ -95,4 +99,4 @@ def touched(state, inserts, evicts):
     return ranges
 
 
-SBA = Store("sba", create, insert, evict, query, power_of_two, touched=touched)
+SBA = Store("sba", create, insert, evict, query, power_of_two, touched=touched, chunked=True)
