@@ -13,7 +13,7 @@ from interpreted import interpreted
 
 import windrow as wr
 from windrow.errors import QueryError
-from windrow.rolling import Rolling, held
+from windrow.rolling import Rolling, answering, held
 from windrow.rolling.several import Several, groups
 from windrow.stores.chunks import chunk_of_rows
 
@@ -80,3 +80,27 @@ def test_a_sum_that_overflows_in_one_length_is_refused_for_all():
         windows.process(bad)
     assert [len(answers) for answers in before] == [30, 0]
     assert [answers.to_pylist() for answers in windows.process(good)] == [[1] * 30, [40] * 21]
+
+
+@pytest.mark.parametrize("aggregate", [wr.max("x"), wr.sum("x"), wr.variance("x")], ids=str)
+def test_answers_that_the_loop_makes_itself_are_the_same(aggregate, monkeypatch):
+    column = np.random.default_rng(8).integers(-50, 50, 700)
+    sizes, cuts = [5, 7, 30, 100, 260], [3, 90, 91, 400]
+
+    def found():
+        windows = Several(aggregate, rows=sizes)
+        return [windows.process(pa.table({"x": part})) for part in np.split(column, cuts)]
+
+    apart = found()
+    monkeypatch.setattr(answering, "LEAST_ANSWERS", 1)
+    assert found() == apart
+
+
+def test_a_sum_that_does_not_fit_is_named_where_the_loop_makes_the_answers(monkeypatch):
+    monkeypatch.setattr(answering, "LEAST_ANSWERS", 1)
+    windows, other = (Several(wr.sum("x"), rows=[2, 40]) for _ in range(2))
+    before, after = pa.table({"x": range(100)}), pa.table({"x": range(50)})
+    assert windows.process(before) == other.process(before)
+    with pytest.raises(wr.DataError, match=r"row 1, .* the 2 rows that end with row 1 overflows int64"):
+        windows.process(pa.table({"x": [2**62, 2**62, 1]}))
+    assert windows.process(after) == other.process(after)

@@ -26,6 +26,10 @@ from windrow.engine.stored import DTYPES, Operations
 LEAST_ANSWERS = 1 << 16
 
 
+class DoesNotFit(Exception):
+    """An answer is beyond its type."""
+
+
 def can_give_answers(bound: Bound, count: int) -> bool:
     """Whether so many partials of this kind are to be lowered inside a loop."""
     numbers = isinstance(bound.partial, Scalars) and not bound.partial.own and bound.lower is not None

@@ -104,12 +104,13 @@ def slide_several(
     i = 0
     while i < rows:
         current = seen // chunk
-        run = min(rows - i, (current + 1) * chunk - seen)
+        new = seen & mask
+        run = min(rows - i, (current + 1) * chunk - seen, mask + 1 - new)
         for j in range(run):
-            partial = lift(inputs, i + j)
-            put(cells, (seen + j) & mask, partial)
+            partial = lift(inputs, np.uint64(i + j))
+            put(cells, np.uint64(new + j), partial)
             csa = combine(csa, partial)
-            put(cells, sums + j, csa)
+            put(cells, np.uint64(sums + j), csa)
         for k in range(sizes.shape[0]):
             made = places[k]
             j = max(0, sizes[k] - 1 - seen)
@@ -117,19 +118,24 @@ def slide_several(
                 start = seen + j - sizes[k] + 1
                 begun = start // chunk
                 if begun == current:
-                    put(out, made, load(cells, sums + j))
+                    give(out, made, load(cells, sums + j), sizes[k])
                     made += 1
                     j += 1
-                else:
-                    between = identity
-                    for c in range(begun + 1, current):
-                        between = combine(between, load(cells, wholes + (c & turns)))
-                    alike = min(run - j, (begun + 1) * chunk - start)
-                    for t in range(alike):
-                        lcs = combine(load(cells, (start + t) & mask), between)
-                        put(out, made + t, combine(lcs, load(cells, sums + j + t)))
-                    made += alike
-                    j += alike
+                    continue
+                old = start & mask
+                alike = min(run - j, (begun + 1) * chunk - start, mask + 1 - old)
+                between = identity
+                for c in range(begun + 1, current):
+                    between = combine(between, load(cells, wholes + (c & turns)))
+                is_between = begun + 1 < current
+                for t in range(alike):
+                    lcs = load(cells, np.uint64(old + t))
+                    if is_between:
+                        lcs = combine(lcs, between)
+                    total = combine(lcs, load(cells, np.uint64(sums + j + t)))
+                    give(out, np.uint64(made + t), total, sizes[k])
+                made += alike
+                j += alike
             places[k] = made
         i += run
         seen += run

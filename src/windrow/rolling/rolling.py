@@ -14,17 +14,13 @@ from windrow.engine.columns import batches
 from windrow.engine.pairing import chosen, require_pairing, store_named
 from windrow.errors import QueryError
 from windrow.rolling import in_bulk, loops
-from windrow.rolling.answering import all_fit, can_give_answers, room_for_answers
+from windrow.rolling.answering import DoesNotFit, all_fit, can_give_answers, room_for_answers
 from windrow.rolling.counts import Counts
 from windrow.rolling.held import Held, Rows
 from windrow.rolling.periods import Periods
 from windrow.schema import require_columns
 from windrow.stores.chunks import chunk_of_rows
 from windrow.windows.base import require_count
-
-
-class _DoesNotFit(Exception):
-    """An answer is beyond its type."""
 
 
 class Rolling:
@@ -125,9 +121,9 @@ class Rolling:
             with self._all_or_none(held, rows):
                 filled, place = self._slide(held, rows, out, lowers=True)
                 if not all_fit(held.bound, out):
-                    raise _DoesNotFit
+                    raise DoesNotFit
                 answers = held.built(list(out[:-1]), out[-1])
-        except _DoesNotFit:
+        except DoesNotFit:
             return None
         self._filled, self._place = filled, place
         return answers

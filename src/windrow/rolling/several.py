@@ -12,9 +12,6 @@ For each row, `lcs` and `csa` take one combine each, for all lengths together, a
 windows on their own take four. A chunk suits the shortest window. One that is long beyond measure would spend its
 time on what lies between: it gets chunks of its own, and shares them with others that are about as long.
 
-What is saved are combines. Where one is a single instruction, as in `max`, a `Rolling` with SBA for each length is
-the faster way.
-
 Zhang, Akbarinia and Toumani, Efficient incremental computation of aggregations over sliding windows, KDD 2021,
 name several queries as future work in section 6.
 """
@@ -23,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -30,6 +28,7 @@ import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate, require_aggregate
 from windrow.errors import QueryError
+from windrow.rolling.answering import DoesNotFit, all_fit, can_give_answers, room_for_answers
 from windrow.rolling.counts import Counts
 from windrow.rolling.held import Held, Rows
 from windrow.rolling.in_bulk import slide_several
@@ -119,27 +118,54 @@ class _Shared:
         bounds = np.concatenate([[0], np.cumsum(made)])
         with ExitStack() as all_or_none:
             all_or_none.enter_context(held.as_before_on_failure(rows.count, self._parts(rows.count)))
-            out = held.room(int(bounds[-1]))
-            if not held.is_count:
-                held.current = self._slide(held, rows, bounds[:-1].copy(), out)
-            answers = {}
-            for k, size in enumerate(self._sizes):
-                part = tuple(column[bounds[k] : bounds[k + 1]] for column in out)
-                counted = self._counts[k].counted(rows.present, rows.count, self._seen, made[k])
-                n = all_or_none.enter_context(counted)
-                answers[size] = held.answers(part, n, self._where(size))
-            yield answers
+            answers = self._answers_of_loop(held, rows, bounds) if self._lowers(held, rows, bounds) else None
+            if answers is None:
+                out = held.room(int(bounds[-1]))
+                if not held.is_count:
+                    self._slide(held, rows, bounds, out)
+                answers = []
+                for k, size in enumerate(self._sizes):
+                    counted = self._counts[k].counted(rows.present, rows.count, self._seen, made[k])
+                    n = all_or_none.enter_context(counted)
+                    part = tuple(column[bounds[k] : bounds[k + 1]] for column in out)
+                    answers.append(held.answers(part, n, self._where(size)))
+            yield dict(zip(self._sizes, answers, strict=True))
         self._seen += rows.count
         if held.log is not None:
             held.log.forget(held.log.end - self._sizes[-1])
 
-    def _slide(self, held: Held, rows: Rows, places: np.ndarray, out: tuple[np.ndarray, ...]) -> Any:
+    def _lowers(self, held: Held, rows: Rows, bounds: np.ndarray) -> bool:
+        """Whether the loop is to make the answers itself."""
+        whole = rows.present is None and all(counts.are_known for counts in self._counts)
+        numbers = whole and held.log is None and not held.is_count
+        return numbers and can_give_answers(held.bound, int(bounds[-1]))
+
+    def _answers_of_loop(self, held: Held, rows: Rows, bounds: np.ndarray) -> list[pa.Array] | None:
+        """Answers that the loop has made itself; None, and nothing has happened, if one of them does not fit."""
+        out = room_for_answers(held.bound, int(bounds[-1]))
+        try:
+            with held.as_before_on_failure(rows.count, self._parts(rows.count)):
+                self._slide(held, rows, bounds, out, lowers=True)
+                if not all_fit(held.bound, out):
+                    raise DoesNotFit
+                answers = held.built(list(out[:-1]), out[-1])
+        except DoesNotFit:
+            return None
+        return [answers[low:high] for low, high in pairwise(bounds.tolist())]
+
+    def _slide(
+        self,
+        held: Held,
+        rows: Rows,
+        bounds: np.ndarray,
+        out: tuple[np.ndarray, ...],
+        *,
+        lowers: bool = False,
+    ) -> None:
         ring, chunk = self._ring, self._chunk
-        kept = held.cells, ring - 1, ring, ring + chunk, self._turns - 1, places, out
-        sizes = np.array(self._sizes)
-        return held.run(
-            slide_several, rows, rows.count, sizes, chunk, self._seen, held.current, held.identity, *kept
-        )
+        kept = held.cells, ring - 1, ring, ring + chunk, self._turns - 1, bounds[:-1].copy(), out
+        taken = rows.count, np.array(self._sizes), chunk, self._seen, held.current, held.identity
+        held.current = held.run(slide_several, rows, *taken, *kept, lowers=lowers)
 
     def _parts(self, rows: int) -> Sequence[slice]:
         """The cells that so many rows write: partials, and lcs of chunks that they fill; each of these as a whole."""
