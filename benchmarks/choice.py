@@ -180,7 +180,7 @@ class RollingWorkload:
     def rows(self, scale: Scale) -> int:
         return max(4 * self.slices * self.every, min(BATCH, scale.events))
 
-    def times(self, scale: Scale) -> Found:
+    def times(self, scale: Scale, among: Sequence[str] = IN_ORDER) -> Found:
         """Each store answers the windows of a batch."""
         aggregate, type_ = AGGREGATES[self.aggregate]
         values = np.random.default_rng(0).integers(0, 1_000_000, self.rows(scale))
@@ -191,7 +191,7 @@ class RollingWorkload:
             Rolling(aggregate, rows=self.slices * self.every, every=self.every, store=store).process(table)
 
         stores = []
-        for store in A_FEW if scale.name == "tiny" else IN_ORDER:
+        for store in A_FEW if scale.name == "tiny" else among:
             if store == "lazy" and self.slices > MOST_FOR_LAZY:
                 continue
             try:
@@ -267,13 +267,15 @@ def rolling_constants(scale: Scale) -> Iterator[str]:
     times: dict[str, list[float]] = {store: [] for store in rolling.COSTS}
     for workload in rolling_workloads():
         if workload.every == 1:
-            for store, best in workload.times(scale).best.items():
-                if store in rows:
-                    rows[store].append([1, workload.slices, 1 / workload.slices])
-                    times[store].append(best * 1e9 / workload.rows(scale))
+            aggregate, type_ = AGGREGATES[workload.aggregate]
+            width = width_of(aggregate.bind((type_,)).partial)  # type: ignore[arg-type]
+            for store, best in workload.times(scale, tuple(rolling.COSTS)).best.items():
+                one, number, slice_, turn, far = rolling.shares(workload.slices, width)
+                rows[store].append([one, number, slice_ if store == "lazy" else 0, turn, far])
+                times[store].append(best * 1e9 / workload.rows(scale))
     for store in rows:
-        answer, slice_, turn = fitted(rows[store], times[store])
-        yield f'    "{store}": Cost({answer:.1f}, {slice_:.2g}, {turn:.1f}),'
+        answer, number, slice_, turn, far = fitted(rows[store], times[store])
+        yield f'    "{store}": Cost({answer:.1f}, {number:.1f}, {slice_:.2g}, {turn:.1f}, {far:.1f}),'
 
 
 def spanning_constants(scale: Scale) -> Iterator[str]:

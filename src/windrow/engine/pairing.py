@@ -11,10 +11,11 @@ from collections.abc import Iterable
 
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Bound, Scalars, guessed
+from windrow.aggregates.base import Aggregate, Bound, Scalars, Sketch, guessed
 from windrow.aggregates.count import Count
 from windrow.engine.user_functions import field_types
 from windrow.errors import QueryError
+from windrow.planner.merging import width_of
 from windrow.planner.rolling import estimates
 from windrow.schema import require_columns
 from windrow.stores import STORES
@@ -35,7 +36,10 @@ def chosen(name: str, aggregate: Aggregate, schema: pa.Schema, *, slices: int, r
     require_columns(schema, aggregate.columns)
     bound = aggregate.bind(tuple(schema.field(c).type for c in aggregate.columns))
     exact = has_exact_inverse(bound)
-    ranked = estimates(slices, exact=exact, row_by_row=row_by_row, processors=os.cpu_count() or 1)
+    # Values in order, or sorted, are a range of a log: its begin and its end.
+    width = width_of(bound.partial) if isinstance(bound.partial, (Scalars, Sketch)) else 2
+    processors = os.cpu_count() or 1
+    ranked = estimates(slices, exact=exact, row_by_row=row_by_row, processors=processors, width=width)
     return STORES[ranked[0].store]
 
 

@@ -1,9 +1,10 @@
 """Which store keeps the partials of a rolling window: a small cost model, as `merging` is for the engine.
 
-An answer takes so many nanoseconds whatever the window; with `lazy`, so many more for each slice in it. Once in a
-window a store does something special, as SBA when a chunk is full: the shorter the window, the more often.
+An answer takes so many nanoseconds whatever the window, and so many for each number of a partial; with `lazy`, so many
+more for each slice in it, and with others so many more where the window is too long for the processor's cache. Once in
+a window a store does something special, as SBA when a chunk is full: the shorter the window, the more often.
 
-    nanoseconds      answer  +  slice x slices  +  turn / slices
+    nanoseconds      answer  +  (number + far) x numbers  +  slice x slices x numbers  +  turn / sqrt(slices)
 
 Only stores that can be the best somewhere are looked at. `python -m benchmarks.choice constants` measures the
 numbers, with windows that end with each row; their order counts, more than what they are for one aggregate.
@@ -12,44 +13,59 @@ numbers, with windows that end with each row; their order counts, more than what
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 
 from windrow.planner.merging import Estimate
+
+# So many numbers are at hand in the processor's cache.
+NUMBERS_NEARBY = 1 << 15
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Nanoseconds for each answer, each slice in a window, and each time that a window has passed."""
+    """Nanoseconds for each answer, for each number in it, of each slice, and far away, and for what is special."""
 
     answer: float
+    number: float
     slice: float
     turn: float
+    far: float
 
-    def of(self, slices: int) -> float:
-        """Nanoseconds of an answer from so many slices."""
-        return self.answer + self.slice * slices + self.turn / slices
+    def of(self, slices: int, width: int) -> float:
+        """Nanoseconds of an answer from so many slices, whose partials have `width` numbers."""
+        parts = (self.answer, self.number, self.slice, self.turn, self.far)
+        return sum(cost * times for cost, times in zip(parts, shares(slices, width), strict=True))
+
+
+def shares(slices: int, width: int) -> tuple[float, ...]:
+    """How often each part of a cost counts for an answer."""
+    return 1, width, width * slices, 1 / sqrt(slices), width * (slices * width > NUMBERS_NEARBY)
 
 
 COSTS = {
-    "lazy": Cost(9.1, 0.57, 3.0),
-    "subtract_on_evict": Cost(3.6, 0, 4.3),
-    "two_stacks_lite": Cost(7.0, 0, 0.0),
-    "sba": Cost(5.1, 0, 11.6),
-    "pba": Cost(4.4, 0, 15.7),
+    "lazy": Cost(0.0, 4.2, 0.35, 0.0, 0.0),
+    "subtract_on_evict": Cost(0.4, 0.9, 0, 3.0, 0.0),
+    "two_stacks_lite": Cost(1.4, 2.3, 0, 0.0, 2.5),
+    "sba": Cost(0.0, 2.1, 0, 6.2, 0.0),
+    "pba": Cost(0.0, 1.6, 0, 6.4, 0.0),
 }
 # With shorter windows, two threads take longer to meet than one takes for all of it.
 LEAST_FOR_TWO_THREADS = 1 << 16
 
 
-def estimates(slices: int, *, exact: bool, row_by_row: bool, processors: int) -> list[Estimate]:
+def estimates(
+    slices: int, *, exact: bool, row_by_row: bool, processors: int, width: int = 1
+) -> list[Estimate]:
     """What the stores cost for windows of so many slices, the cheapest first.
 
     exact:       the aggregate has an exact inverse
     row_by_row:  a window ends with each row; else SBA has no loop that sees its work ahead
+    width:       numbers of a partial
     """
     found = ["lazy", "two_stacks_lite"]
     found += ["subtract_on_evict"] if exact else []
     found += ["sba"] if row_by_row else []
     found += ["pba"] if row_by_row and slices >= LEAST_FOR_TWO_THREADS and processors > 1 else []
     combines = {"lazy": float(slices), "subtract_on_evict": 2.0}
-    ranked = [Estimate(store, combines.get(store, 3.0), COSTS[store].of(slices)) for store in found]
+    ranked = [Estimate(store, combines.get(store, 3.0), COSTS[store].of(slices, width)) for store in found]
     return sorted(ranked, key=lambda estimate: estimate.nanoseconds)
