@@ -74,7 +74,7 @@ def _once(store: Store, given: Operations, run: Any, inputs: Any, size: int) -> 
     cells, notes = given.cells(store.cells(size)), np.zeros(store.notes(size), np.int64)
     taken, moment = np.zeros(rows - size + 1, np.int64), np.zeros(3, np.int64)
     out = (*given.cells(rows - size + 1), taken)
-    second = beside(store, given, size, cells, notes)
+    second = beside(store, given, cells, notes)
     if second is not None:
         second.start()
     run(inputs, rows, size, 0, store.create(size, given.identity), cells, notes, out, taken, moment)

@@ -131,13 +131,14 @@ class SecondThread:
         self._is_started = False
 
 
-def beside(
-    store: Store, given: Operations, capacity: int, cells: Cells, notes: np.ndarray
-) -> SecondThread | None:
-    """A second thread for a store of so many partials, if it can leave work to others and that pays."""
-    if store is not PBA or capacity < LEAST_FOR_TWO_THREADS:
-        return None
-    return SecondThread(compiled(serve, store, given), cells, notes)
+def beside(store: Store, given: Operations, cells: Cells, notes: np.ndarray) -> SecondThread | None:
+    """A second thread for a store, if it is one that can leave work to others."""
+    return SecondThread(compiled(serve, store, given), cells, notes) if store is PBA else None
+
+
+def pays(capacity: int) -> bool:
+    """Whether two threads are faster than one for a store of so many partials."""
+    return capacity >= LEAST_FOR_TWO_THREADS
 
 
 _KNOWN: weakref.WeakSet[SecondThread] = weakref.WeakSet()

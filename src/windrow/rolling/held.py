@@ -25,7 +25,7 @@ from windrow.engine.user_functions import lower_failed, named
 from windrow.errors import DataError, LimitError, QueryError, StateError, UserFunctionError
 from windrow.rolling import in_bulk
 from windrow.rolling.answering import giving_answers
-from windrow.rolling.beside import beside
+from windrow.rolling.beside import SecondThread, beside, pays
 from windrow.rolling.parallel import boundary, slide_both
 from windrow.rolling.ranges import RANGE, Log
 from windrow.rolling.rings import ALL, parts, saved
@@ -80,7 +80,9 @@ class Held:
         self.state = self._empty = store.create(*given)
         self.notes = np.zeros(0, np.int64)
         self.make_room(store.cells(capacity), store.notes(capacity), window=capacity)
-        self._second = beside(store, self._operations[False], capacity, self.cells, self.notes)
+        self._second: SecondThread | None = None
+        if pays(capacity):
+            self._second = beside(store, self._operations[False], self.cells, self.notes)
         # Nothing goes on when a call has returned, as the next one may look into the cells or copy them.
         self._waits = self._may_fail or any(coder.text for coder in self._coders)
 

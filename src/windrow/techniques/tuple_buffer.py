@@ -21,14 +21,15 @@ from collections.abc import Iterator
 import numpy as np
 
 from windrow.engine.cache import jit
-from windrow.measure import Tick
+from windrow.measure import INT64_MAX, Tick
 from windrow.techniques.base import Method, Technique
 from windrow.techniques.due import Queues, windows_due
 from windrow.techniques.folding import Ended, Stretches, folded
 from windrow.techniques.rows import Rows
 from windrow.techniques.tuples import Tuples
 
-EVERYWHERE = np.array([2**62 - 1])
+# The mask of a ring that never begins anew: a place is a place.
+EVERYWHERE = np.array([INT64_MAX >> 1])
 
 
 @jit
