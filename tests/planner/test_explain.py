@@ -78,3 +78,14 @@ def test_the_store_that_is_named_is_the_one_that_merges(name, type_):
 
 def test_no_store_is_named_for_events_that_are_kept():
     assert "alternating" not in text({"a": ALTERNATING}).split("store:")[1]
+
+
+def test_windows_that_depend_on_more_than_time_name_the_stores_that_may_merge_them():
+    for window in (wr.session("1 minute"), wr.sliding(rows=100, every_rows=10)):
+        said = text({"total": wr.sum("x"), "high": wr.max("x"), "n": wr.count()}, windows={"w": window})
+        assert "store: chosen when windows are due" in said
+        assert [line.split() for line in said.splitlines() if "  exact sum  " in line][-1][2:] == [
+            "lazy,",
+            "subtract_on_evict",
+        ]
+        assert "lazy, flat_fat, two_stacks_lite" in said

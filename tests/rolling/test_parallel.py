@@ -17,8 +17,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import windrow as wr
+from windrow.engine import handing
 from windrow.engine.stored import operations_of
 from windrow.rolling import Rolling, answering, beside, held, parallel
+from windrow.stores.pba import READY
 
 AGGREGATES = {
     "max": wr.max("x"),
@@ -216,6 +218,35 @@ def test_interpreted_functions_do_without_a_second_thread_as_python_runs_one_at_
     assert len(seen) == 1
 
 
+def test_what_fails_on_the_second_thread_of_a_built_in_aggregate_is_raised_as_it_is(monkeypatch):
+    def no_memory(cells, notes):
+        handing._wait(int(notes[READY]))
+        raise MemoryError("no room for lcs")
+
+    monkeypatch.setattr(beside, "compiled", lambda *_: no_memory)
+    window = Rolling(wr.max("x"), rows=40, store="pba")
+    with pytest.raises(MemoryError, match="no room for lcs"):
+        window.process(pa.table({"x": np.arange(100)}))
+
+
+def test_a_second_thread_that_fails_before_it_has_work_is_done_without(monkeypatch):
+    failed = []
+
+    def failing(cells, notes):
+        failed.append(threading.current_thread())
+        raise MemoryError
+
+    monkeypatch.setattr(beside, "compiled", lambda *_: failing)
+    window, other = (Rolling(wr.max("x"), rows=40, store=store) for store in ("pba", "lazy"))
+    column = np.arange(300) * 7 % 101
+    for begin, end in ((0, 5), (5, 100), (100, 300)):
+        part = pa.table({"x": column[begin:end]})
+        assert window.process(part) == other.process(part)
+    (thread,) = failed
+    thread.join(30)
+    assert not thread.is_alive()
+
+
 def test_without_semaphores_the_store_does_all_itself(monkeypatch):
     monkeypatch.setattr(beside.Semaphore, "is_usable", False, raising=False)
     monkeypatch.setattr(beside.Semaphore, "__init__", lambda self, value=0: None)
@@ -267,13 +298,13 @@ def test_several_windows_at_once_do_not_disturb_each_other():
 
 
 def test_windows_that_are_dropped_leave_no_thread_behind():
+    before = set(threading.enumerate())
     for _ in range(20):
         answers(wr.max("x"), np.arange(300), size=40, store="pba", cuts=range(20, 300, 20))
     gc.collect()
-    for thread in threading.enumerate():
-        if thread.name == "windrow":
-            thread.join(30)
-            assert not thread.is_alive()
+    for thread in set(threading.enumerate()) - before:
+        thread.join(30)
+        assert not thread.is_alive()
 
 
 def test_a_process_ends_while_a_second_thread_waits_for_work():

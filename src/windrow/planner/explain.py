@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pyarrow as pa
@@ -21,6 +21,10 @@ from windrow.schema import require_columns
 from windrow.span import Learned, Span
 from windrow.windows.layout import is_aligned, needs_order
 from windrow.windows.session import Session
+
+UNMERGED_PARTIALS = (
+    "store: counts are differences of running totals; sorted values and events are read where they lie"
+)
 
 
 def explain(
@@ -164,7 +168,7 @@ def _sizes(
     if windows is None:
         return []
     if not all(map(is_aligned, query.windows.values())):
-        return ["", *_keyed_state(query)]
+        return ["", *_keyed_state(query), *_stores_when_due(query, schema, exact)]
     late = float(windows.measure.ticks(parse_duration(lateness), what="lateness"))
     reach = float(windows.longest) + late
     slices = float((reach / windows.periods.astype(float)).sum()) + len(windows.periods)
@@ -194,25 +198,37 @@ def _stores(
     lines = [
         "store: how slices are merged, in nanoseconds per window and key, where many windows are due at once"
     ]
-    told = set()
+    for partial, stores in _merged(query, schema, exact):
+        load = replace(load, width=width_of(partial))
+        best, *others = estimates(load, stores)
+        rest = ", ".join(f"{e.store} {e.nanoseconds / load.windows:,.0f}" for e in others)
+        lines.append(f"  {partial.name:<26} {best.store} {best.nanoseconds / load.windows:,.0f}, not {rest}")
+    if len(lines) == 1:
+        return [UNMERGED_PARTIALS]
+    return [*dict.fromkeys(lines), "  a window that is due by itself shares nothing, and is merged lazily"]
+
+
+def _stores_when_due(query: Query, schema: pa.Schema | None, exact: Callable[[Bound], bool]) -> list[str]:
+    """Which stores may merge each partial, where nobody knows beforehand how many slices a window has."""
+    found = dict.fromkeys(
+        f"  {partial.name:<26} {', '.join(stores)}" for partial, stores in _merged(query, schema, exact)
+    )
+    if not found:
+        return [UNMERGED_PARTIALS]
+    return ["store: chosen when windows are due, by how many they and their slices are", *found]
+
+
+def _merged(
+    query: Query, schema: pa.Schema | None, exact: Callable[[Bound], bool]
+) -> Iterator[tuple[Scalars | Sketch, tuple[str, ...]]]:
+    """The partials that are merged, of each aggregate that has one, and the stores that can do it."""
     for aggregate in query.aggregates.values():
         bound = _bound(aggregate, schema)
-        if bound is None or not isinstance(bound.partial, (Scalars, Sketch)) or not bound.partial.fields:
+        partial = None if bound is None else bound.partial
+        if bound is None or not isinstance(partial, (Scalars, Sketch)) or not partial.fields:
             continue
-        if isinstance(bound.partial, Scalars) and bound.partial.ordered:
-            continue
-        load = replace(load, width=width_of(bound.partial))
-        best, *others = estimates(load, possible(bound.partial, exact=exact(bound)))
-        rest = ", ".join(f"{e.store} {e.nanoseconds / load.windows:,.0f}" for e in others)
-        line = f"  {bound.partial.name:<26} {best.store} {best.nanoseconds / load.windows:,.0f}, not {rest}"
-        if line not in told:
-            told.add(line)
-            lines.append(line)
-    if len(lines) == 1:
-        return [
-            "store: counts are differences of running totals; sorted values and events are read where they lie"
-        ]
-    return [*lines, "  a window that is due by itself shares nothing, and is merged lazily"]
+        if isinstance(partial, Sketch) or not partial.ordered:
+            yield partial, possible(partial, exact=exact(bound))
 
 
 def _keyed_state(query: Query) -> list[str]:

@@ -47,12 +47,14 @@ class _Work:
                 self.run(self.cells, self.notes)
                 return
             except BaseException as problem:  # a user's function may raise anything, and somebody waits
-                if not self.notes[HANDED]:
-                    self.notes[OPEN] = 0
-                    return
+                has_begun = bool(self.notes[HANDED])
                 self.problem = problem
                 self.notes[FAILED] = 1
+                if not has_begun:
+                    self.notes[OPEN] = 0
                 self.done.post()
+                if not has_begun:
+                    return
 
     def end(self) -> None:
         """Tell the second thread that nothing more will come."""
@@ -99,7 +101,7 @@ class SecondThread:
     def require_success(self) -> None:
         """Settle, and raise what was raised on the second thread."""
         self.settle()
-        if self.problem is not None:
+        if self._work.notes[HANDED] and self.problem is not None:
             raise self.problem
 
     def state(self) -> int:

@@ -194,9 +194,9 @@ class Held:
                 self._second.require_success()
             return found
         except Exception as raised:  # a user's function may raise anything
-            if not self._own:
-                raise
             problem = self._raised(raised)
+            if not self._own:
+                raise problem from raised.__cause__
             which = np.arange(rows.count) if rows.present is None else np.flatnonzero(rows.present)
             raise self._failed(problem, [c[which] for c in rows.codes], which) from problem
 
@@ -222,9 +222,9 @@ class Held:
         try:
             return compiled(loop, self.store, self._operations[False])(*arguments)
         except Exception as raised:  # a user's function may raise anything
-            if not self._own:
-                raise
             problem = self._raised(raised)
+            if not self._own:
+                raise problem from raised.__cause__
             raise self._failed(problem) from problem
 
     def _failed(
