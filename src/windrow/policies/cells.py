@@ -1,0 +1,153 @@
+"""windrow's aggregates as summarizers of tumbling windows: one partial per subwindow, and no rows.
+
+The loop gives each row the cell of its subwindow; one compiled pass per partial then folds all rows of a batch into
+their cells (`engine.partials`). Aggregates that share a partial, as `sum` and `mean` of a column do, share it here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.aggregates.base import Scalars, Sketch
+from windrow.engine.cutting import Cells
+from windrow.engine.partials.scalars import Numbers, lowered
+from windrow.engine.snapshot.parts import Reader, Writer
+from windrow.engine.user_functions import blame, field_types, lower_failed
+from windrow.errors import DataError, StateError
+from windrow.policies.events import BEFORE_FLUSH
+from windrow.policies.folding import Asked, InCells
+from windrow.policies.inputs import Inputs
+from windrow.policies.layout import CELL
+
+if TYPE_CHECKING:
+    from windrow.policies.contents import Contents
+    from windrow.policies.tape import Tape
+
+
+class FoldedCells(InCells):
+    """Partials of fixed size in cells."""
+
+    def __init__(self, asked: list[Asked], inputs: Inputs) -> None:
+        super().__init__()
+        self._asked = asked
+        self._inputs = inputs
+        self._stores: dict[Any, Numbers] = {}
+        for one in asked:
+            if self._key(one) not in self._stores:
+                self._stores[self._key(one)] = _store(one)
+        self._taken = 0
+        self._failed = False
+        inputs.on_recoded(self._recode)
+
+    def _key(self, one: Asked) -> tuple[Any, ...]:
+        return one.columns, one.bound.kinds, one.bound.partial
+
+    def resize(self, old: int) -> None:
+        for store in self._stores.values():
+            store.repack(np.arange(old), self.capacity, 1, slice(0, 1))
+
+    def empty(self, cells: np.ndarray) -> None:
+        for store in self._stores.values():
+            store.reset(cells)
+
+    def _recode(self, column: str, moved: np.ndarray) -> None:
+        for (columns, *_), store in self._stores.items():
+            for position, name in enumerate(columns):
+                if name == column:
+                    store.recode(position, moved)
+
+    def read(self, batch: pa.RecordBatch) -> None:
+        if self._failed:
+            raise StateError(
+                "a function of the user's own raised, and what it left is half folded: begin anew"
+            )
+        self._inputs.read(batch)
+
+    def fold(self, window: Contents, low: int, high: int) -> None:
+        position = window.position[low:high]
+        arrival = np.arange(self._taken, self._taken + high - low)
+        self._taken += high - low
+        for (columns, kinds, partial), store in self._stores.items():
+            inputs = [codes[low:high] for codes in self._inputs.codes(columns if kinds else ())]
+            present = self._inputs.present(columns)
+            cells = position if present is None else np.where(present[low:high], position, -1)
+            try:
+                store.fold(Cells(cells), inputs, (arrival, arrival))
+            except Exception as problem:  # a user's function may raise anything
+                if not (isinstance(partial, Scalars) and partial.own):
+                    raise
+                self._failed = True
+                rows = np.flatnonzero(cells >= 0)
+                raise blame(partial, [x[rows] for x in inputs], rows + low, problem) from problem
+
+    def answers(self, window: Contents, tape: Tape) -> pa.Table | None:
+        flushed = np.flatnonzero(tape.kind == BEFORE_FLUSH)
+        partition, cells = tape.partition[flushed], tape.tuple[flushed]
+        columns = dict(zip(window.subwindows.by, window.keys(partition), strict=True))
+        columns |= {one.name: self._answer(one, cells, window, partition) for one in self._asked}
+        return pa.table(columns)
+
+    def _answer(self, one: Asked, cells: np.ndarray, window: Contents, partition: np.ndarray) -> pa.Array:
+        store = self._stores[self._key(one)]
+        decoders = self._inputs.decoders(one.columns)
+        fields, n = [field[cells] for field in store.fields], store.n[cells]
+        bound = one.bound
+        if bound.check is not None:
+            overflow = bound.check(fields, n > 0)
+            if overflow is not None:
+                key = window.key_of(int(partition[overflow[0]]))
+                where = f"the subwindow of {key!r}" if window.subwindows.by else "the window"
+                raise DataError(
+                    one.columns[0], -1, overflow[1], f"{one.aggregate} of {where} overflows int64"
+                )
+        try:
+            return lowered(bound, fields, n, decoders)
+        except Exception as problem:  # a user's function may raise anything
+            if not (isinstance(bound.partial, Scalars) and bound.partial.own):
+                raise
+            raise lower_failed(bound, problem) from problem
+
+    def summary(self, window: Contents, number: int) -> dict[str, Any]:
+        cell = int(window.subwindows.table[number, CELL])
+        if cell < 0:
+            return {one.name: None for one in self._asked}
+        chosen = np.array([cell])
+        partition = np.array([number])
+        return {one.name: self._answer(one, chosen, window, partition)[0].as_py() for one in self._asked}
+
+    def save(self, window: Contents, writer: Writer) -> None:
+        writer.array("taken", np.array([self._taken]))
+        cells = _cells_of(window)
+        for i, store in enumerate(self._stores.values()):
+            for name, array in store.save(cells, 1).items():
+                writer.array(f"store {i} {name}", array)
+        self._inputs.save(writer)
+
+    def load(self, window: Contents, reader: Reader) -> None:
+        taken = int(reader.array("taken", np.int64)[0])
+        count = window.subwindows.known
+        used = np.flatnonzero(window.subwindows.table[:count, CELL] >= 0)
+        window.subwindows.table[used, CELL] = np.arange(len(used))
+        self._taken = taken
+        self.start_with(len(used), window.counters)
+        for i, store in enumerate(self._stores.values()):
+            store.load(reader.arrays(f"store {i} "), np.arange(len(used)), 1)
+        self._inputs.load(reader)
+
+
+def _cells_of(window: Contents) -> np.ndarray:
+    """The cells in use, by the number of their partition."""
+    numbers = np.sort(window.subwindows.live())
+    cells = window.subwindows.table[numbers, CELL]
+    return cells[cells >= 0]
+
+
+def _store(one: Asked) -> Numbers:
+    partial = one.bound.partial
+    assert isinstance(partial, (Scalars, Sketch))
+    own = isinstance(partial, Scalars) and partial.own
+    types = field_types(partial, one.bound.kinds) if own and isinstance(partial, Scalars) else None
+    return Numbers(partial, len(one.bound.kinds), np.dtype(np.int64), types)

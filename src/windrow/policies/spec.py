@@ -1,0 +1,377 @@
+"""What a policy window is, as frozen values: eviction, trigger, partitions (Gedik, sections 3.1 to 3.5).
+
+    tumbling(count(100))                        full after 100 rows; processed and emptied as a whole
+    sliding(count(100), count(10))              the last 100 rows, processed every 10
+    sliding(delta("ts", 60), time("1 second"), partitioned=True, partition_eviction=partition_age("1 hour"))
+
+A policy says *when*; the tables of the paper say in which *order* a row is inserted, others are evicted and
+the window is processed. `order_of` is these tables as data:
+
+    tumbling    count: insert -> flush      delta: flush -> insert      time, punct: insert | flush
+
+    sliding, eviction \\ trigger    count                       delta                       time
+    count                          evict -> insert -> trigger  trigger -> evict -> insert  evict -> insert | trigger
+    delta                          evict -> insert -> trigger  trigger -> evict -> insert  evict -> insert | trigger
+    time                           insert -> trigger | evict   trigger -> insert | evict   insert | evict | trigger
+
+What stands after a bar happens by itself, when the clock says so or a punctuation comes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeAlias
+
+from windrow.durations import NANOSECONDS, DurationLike, parse_duration
+from windrow.errors import QueryError
+
+LEAST_RECENTLY_UPDATED = "least recently updated"
+LEAST_FREQUENTLY_UPDATED = "least frequently updated"
+OLDEST = "oldest"
+SELECTIONS = (LEAST_RECENTLY_UPDATED, LEAST_FREQUENTLY_UPDATED, OLDEST)
+
+
+@dataclass(frozen=True)
+class Count:
+    """See `count`."""
+
+    size: int
+
+    def __str__(self) -> str:
+        return f"count({self.size})"
+
+
+@dataclass(frozen=True)
+class Delta:
+    """See `delta`. One of `number` and `nanoseconds` is set."""
+
+    column: str
+    number: int | float | None = None
+    nanoseconds: int | None = None
+
+    def __str__(self) -> str:
+        return f"delta({self.column}, {self.threshold})"
+
+    @property
+    def threshold(self) -> str:
+        """The threshold as people write it."""
+        return repr(self.number) if self.nanoseconds is None else spoken(self.nanoseconds)
+
+
+@dataclass(frozen=True)
+class Time:
+    """See `time`."""
+
+    nanoseconds: int
+
+    def __str__(self) -> str:
+        return f"time({spoken(self.nanoseconds)})"
+
+
+@dataclass(frozen=True)
+class Punct:
+    """See `punct`."""
+
+    def __str__(self) -> str:
+        return "punct()"
+
+
+@dataclass(frozen=True)
+class PartitionCount:
+    """See `partition_count`."""
+
+    size: int
+
+    def __str__(self) -> str:
+        return f"partitionCount({self.size})"
+
+
+@dataclass(frozen=True)
+class TupleCount:
+    """See `tuple_count`."""
+
+    size: int
+
+    def __str__(self) -> str:
+        return f"tupleCount({self.size})"
+
+
+@dataclass(frozen=True)
+class PartitionAge:
+    """See `partition_age`."""
+
+    nanoseconds: int
+
+    def __str__(self) -> str:
+        return f"partitionAge({spoken(self.nanoseconds)})"
+
+
+Trigger: TypeAlias = "Count | Delta | Time"
+Eviction: TypeAlias = "Count | Delta | Time | Punct"
+PartitionEviction: TypeAlias = "PartitionCount | TupleCount | PartitionAge"
+Selection: TypeAlias = "str | Callable[..., Any]"
+
+
+def count(size: int) -> Count:
+    """A number of rows: how many a window holds, or every how many it is processed.
+
+    >>> print(count(100))
+    count(100)
+    """
+    return Count(_whole(size, "count", least=0))
+
+
+def delta(column: str, threshold: DurationLike) -> Delta:
+    """How far the values of a column that never goes back may lie apart.
+
+    The threshold is a number in the unit of the column, or a duration for a column of time.
+
+    >>> print(delta("ts", "1 minute"))
+    delta(ts, 1 minute)
+    """
+    if not isinstance(column, str) or not column:
+        raise QueryError(f"delta needs the name of a column, not {column!r}")
+    if isinstance(threshold, float) and not math.isfinite(threshold):
+        raise QueryError(f"the threshold of delta({column}, ..) must be a finite number, not {threshold!r}")
+    parsed = parse_duration(threshold, what="the threshold of delta")
+    if parsed.magnitude < 0:
+        raise QueryError(f"the threshold of delta({column}, ..) must not be negative, and is {parsed}")
+    return Delta(column, parsed.number, parsed.nanoseconds)
+
+
+def time(period: DurationLike) -> Time:
+    """A length of time on the window's clock: `"10 seconds"`, a timedelta, or a number of seconds.
+
+    >>> print(time(10.0))
+    time(10 seconds)
+    """
+    return Time(_nanoseconds(period, "time"))
+
+
+def punct() -> Punct:
+    """A window is full when a punctuation comes; for tumbling windows only."""
+    return Punct()
+
+
+def partition_count(size: int) -> PartitionCount:
+    """At most so many subwindows; one is evicted to make space for another."""
+    return PartitionCount(_whole(size, "partitionCount", least=1))
+
+
+def tuple_count(size: int) -> TupleCount:
+    """At most so many rows in all subwindows together; whole subwindows are evicted until the next row fits."""
+    return TupleCount(_whole(size, "tupleCount", least=1))
+
+
+def partition_age(age: DurationLike) -> PartitionAge:
+    """A subwindow that got no row for longer than this is evicted, at the next insertion into any.
+
+    >>> print(partition_age("90 minutes"))
+    partitionAge(90 minutes)
+    """
+    return PartitionAge(_nanoseconds(age, "partitionAge"))
+
+
+@dataclass(frozen=True)
+class Tumbling:
+    """See `tumbling`."""
+
+    eviction: Eviction
+    partitioned: bool = False
+    partition_eviction: PartitionEviction | None = None
+    selection: Selection = LEAST_RECENTLY_UPDATED
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.eviction, (Count, Delta, Time, Punct)):
+            raise QueryError(f"a tumbling window needs an eviction policy, not {self.eviction!r}")
+        if isinstance(self.eviction, Count) and self.eviction.size < 1:
+            raise QueryError("a tumbling window of count(0) would always be full: use count(1) or more")
+        _check_partitions(self)
+
+    def __str__(self) -> str:
+        return ", ".join(["tumbling", str(self.eviction), *_partition_words(self)])
+
+    @property
+    def trigger(self) -> None:
+        """A tumbling window is processed when it is full."""
+        return
+
+
+@dataclass(frozen=True)
+class Sliding:
+    """See `sliding`."""
+
+    eviction: Trigger
+    trigger: Trigger
+    partitioned: bool = False
+    partition_eviction: PartitionEviction | None = None
+    selection: Selection = LEAST_RECENTLY_UPDATED
+
+    def __post_init__(self) -> None:
+        for policy, what in ((self.eviction, "an eviction"), (self.trigger, "a trigger")):
+            if isinstance(policy, Punct):
+                raise QueryError(
+                    "punct() is a policy of tumbling windows: a sliding window is never emptied as a whole"
+                )
+            if not isinstance(policy, (Count, Delta, Time)):
+                raise QueryError(f"a sliding window needs {what} policy, not {policy!r}")
+        if isinstance(self.trigger, Count) and self.trigger.size < 1:
+            raise QueryError("a trigger of count(0) would never come: use count(1) or more")
+        _check_partitions(self)
+
+    def __str__(self) -> str:
+        return ", ".join(["sliding", str(self.eviction), str(self.trigger), *_partition_words(self)])
+
+
+Spec: TypeAlias = "Tumbling | Sliding"
+
+
+def tumbling(
+    eviction: Eviction,
+    *,
+    partitioned: bool = False,
+    partition_eviction: PartitionEviction | None = None,
+    selection: Selection = LEAST_RECENTLY_UPDATED,
+) -> Tumbling:
+    """A window that is emptied as a whole when it is full.
+
+    >>> print(tumbling(count(100), partitioned=True, partition_eviction=partition_count(1000)))
+    tumbling, count(100), partitioned, partitionCount(1000)
+    """
+    return Tumbling(eviction, partitioned, partition_eviction, selection)
+
+
+def sliding(
+    eviction: Trigger,
+    trigger: Trigger,
+    *,
+    partitioned: bool = False,
+    partition_eviction: PartitionEviction | None = None,
+    selection: Selection = LEAST_RECENTLY_UPDATED,
+) -> Sliding:
+    """A window of the most recent rows, processed whenever its trigger says so.
+
+    `sliding(count(0), ..)` keeps no row: one side of a one-sided join.
+
+    >>> print(sliding(count(100), count(10)))
+    sliding, count(100), count(10)
+    """
+    return Sliding(eviction, trigger, partitioned, partition_eviction, selection)
+
+
+@dataclass(frozen=True)
+class Order:
+    """A row of Table I or II: the steps when a row arrives, and those that happen by themselves."""
+
+    on_arrival: tuple[str, ...]
+    independent: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return " | ".join([" -> ".join(self.on_arrival), *self.independent])
+
+
+def order_of(spec: Spec) -> Order:
+    """The order in which a row is inserted, others are evicted and the window is processed.
+
+    >>> print(order_of(sliding(count(2), delta("id", 0))))
+    trigger -> evict -> insert
+    >>> print(order_of(tumbling(punct())))
+    insert | flush
+    """
+    if isinstance(spec, Tumbling):
+        if isinstance(spec.eviction, Count):
+            return Order(("insert", "flush"))
+        if isinstance(spec.eviction, Delta):
+            return Order(("flush", "insert"))
+        return Order(("insert",), ("flush",))
+    steps, apart = ["insert"], []
+    if isinstance(spec.eviction, Time):
+        apart.append("evict")
+    else:
+        steps.insert(0, "evict")
+    if isinstance(spec.trigger, Time):
+        apart.append("trigger")
+    elif isinstance(spec.trigger, Delta):
+        steps.insert(0, "trigger")
+    else:
+        steps.append("trigger")
+    return Order(tuple(steps), tuple(apart))
+
+
+def uses_clock(spec: Spec) -> bool:
+    """Whether something happens in such a window without a call: a policy of time."""
+    return isinstance(spec.eviction, Time) or isinstance(spec.trigger, Time)
+
+
+def spoken(nanoseconds: int) -> str:
+    """A length of time in the largest unit of which it is a whole number.
+
+    >>> spoken(5_400_000_000_000)
+    '90 minutes'
+    """
+    name, unit = max(
+        ((n, u) for n, u in NANOSECONDS.items() if nanoseconds % u == 0 and n != "week"), key=lambda nu: nu[1]
+    )
+    number = nanoseconds // unit
+    return f"{number} {name}" if number == 1 else f"{number} {name}s"
+
+
+def _check_partitions(spec: Spec) -> None:
+    if not isinstance(spec.partitioned, bool):
+        raise QueryError(f"partitioned is True or False, not {spec.partitioned!r}")
+    evicting = spec.partition_eviction
+    if evicting is not None:
+        if not isinstance(evicting, (PartitionCount, TupleCount, PartitionAge)):
+            raise QueryError(
+                f"{evicting!r} is no partition eviction: partition_count, tuple_count or partition_age"
+            )
+        if not spec.partitioned:
+            raise QueryError(f"{evicting} evicts partitions, and the window is not partitioned")
+    if not callable(spec.selection) and spec.selection not in SELECTIONS:
+        raise QueryError(
+            f"{spec.selection!r} selects no partition: use {', '.join(map(repr, SELECTIONS))}, or a function"
+        )
+    if spec.selection != LEAST_RECENTLY_UPDATED and (evicting is None or isinstance(evicting, PartitionAge)):
+        raise QueryError("a selection of partitions needs partition_count or tuple_count, which ask for it")
+
+
+def _partition_words(spec: Spec) -> list[str]:
+    words = ["partitioned"] if spec.partitioned else []
+    if spec.partition_eviction is not None:
+        words.append(str(spec.partition_eviction))
+    if callable(spec.selection):
+        words.append(f"selection by {getattr(spec.selection, '__name__', 'a function')}")
+    elif spec.selection != LEAST_RECENTLY_UPDATED:
+        words.append(spec.selection)
+    return words
+
+
+def _whole(size: int, what: str, *, least: int) -> int:
+    if isinstance(size, bool) or not isinstance(size, int):
+        raise QueryError(f"{what} needs a whole number, not {size!r}")
+    if size < least:
+        raise QueryError(f"{what}({size}): the size must be {least} or more")
+    if size >= 2**62:
+        raise QueryError(f"{what}({size}): the size is beyond all memory")
+    return size
+
+
+def _nanoseconds(period: DurationLike, what: str) -> int:
+    """A length of time; plain numbers are seconds, as in the paper."""
+    if isinstance(period, (int, float)) and not isinstance(period, bool):
+        if not math.isfinite(period):
+            raise QueryError(f"{what} must be a finite number of seconds, not {period!r}")
+        nanoseconds = round(period * 1_000_000_000)
+    else:
+        parsed = parse_duration(period, what=what)
+        assert parsed.nanoseconds is not None
+        nanoseconds = parsed.nanoseconds
+    if nanoseconds <= 0:
+        shown = str(period) if isinstance(period, timedelta) else period
+        raise QueryError(f"{what}({shown}): the time must be longer than nothing")
+    if nanoseconds >= 2**62:
+        raise QueryError(f"{what}({period}): the time is longer than a century, and too long for a clock")
+    return nanoseconds
