@@ -1,0 +1,114 @@
+"""Aggregate: windrow's aggregates over the content of each window that is due; all 52 window configurations.
+
+    input     window-bound: `tumbling, punct()` needs a punctuated stream
+    output    generating: a punctuation behind the rows of each window
+
+A window gives one row, or with `group_by` one for each group of its rows, in the order in which groups first appear; an
+empty window gives none. Columns are those of the partition, of the group, and the aggregates. Partitions that are evicted
+are forgotten: they were not due. (Gedik 2013, section 6.1.1, and Listings 2 to 6.)
+
+What is kept: a tumbling window keeps partials and no rows, where its aggregates allow that; a sliding one keeps the
+columns that it reads, and shares the pieces that its windows have in common (see `windrow.policies.ranges`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.aggregates.base import Aggregate as Spec
+from windrow.errors import QueryError
+from windrow.policies.clock import Clock
+from windrow.policies.operators.base import column_names
+from windrow.policies.operators.groups import grouped
+from windrow.policies.operators.pieces import RangeAnswers, pack
+from windrow.policies.operators.rows import taken
+from windrow.policies.operators.windowed import Windowed
+from windrow.policies.spec import Sliding, Tumbling
+from windrow.schema import require_columns
+
+
+class Aggregate(Windowed):
+    """See the module. `aggregates` are windrow's, by the names of their columns.
+
+    >>> import pyarrow as pa, windrow as wr
+    >>> from windrow import policies as wp
+    >>> trades = pa.table({"tid": ["x", "y", "x", "x"], "value": [1, 2, 4, 8]})
+    >>> totals = wp.Aggregate("tumbling, count(4)", {"total": wr.sum("value")}, group_by="tid")
+    >>> totals.process(trades)[0].table.to_pylist()
+    [{'tid': 'x', 'total': 13}, {'tid': 'y', 'total': 2}]
+    """
+
+    def __init__(
+        self,
+        window: Tumbling | Sliding | str,
+        aggregates: Mapping[str, Spec],
+        *,
+        group_by: str | Sequence[str] | None = None,
+        partition_by: str | Sequence[str] | None = None,
+        clock: Clock | None = None,
+        partial_windows: bool = True,
+    ) -> None:
+        super().__init__(window, partition_by=partition_by, clock=clock, partial_windows=partial_windows)
+        self.aggregates = dict(aggregates)
+        self.group_by = column_names(group_by)
+        if not self.aggregates:
+            raise QueryError("Aggregate needs at least one aggregate")
+        for name, aggregate in self.aggregates.items():
+            if not isinstance(aggregate, Spec):
+                raise QueryError(f"aggregate {name!r} is a {type(aggregate).__name__}, and no aggregate")
+        names = [*self.partition_by[0], *self.group_by, *self.aggregates]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise QueryError(f"two columns of the output would be called {', '.join(map(repr, twice))}")
+
+    def recorded(self) -> tuple[str, ...]:
+        """See `Windowed`."""
+        return ("before_flush",) if isinstance(self.spec, Tumbling) else ("trigger",)
+
+    def fitted(self, schema: pa.Schema) -> None:
+        """See `Windowed`."""
+        require_columns(schema, (*self.partition_by[0], *self.group_by))
+        self._answers = RangeAnswers(self.aggregates, schema)
+        fields = [schema.field(name) for name in (*self.partition_by[0], *self.group_by)]
+        self._result = pa.schema([*fields, *self._answers.fields])
+        self._schemas[0] = self._result
+
+    def options(self, schema: pa.Schema) -> dict[str, Any]:
+        """See `Windowed`. Without groups, the window itself folds its rows, and keeps none."""
+        if not self.group_by:
+            return {"aggregates": self.aggregates}
+        return {"columns": list(dict.fromkeys([*self._answers.columns, *self.group_by]))}
+
+    def described(self) -> str:
+        """See `Operator`."""
+        told = [f"{name}={aggregate}" for name, aggregate in self.aggregates.items()]
+        return repr((super().described(), told, self.group_by))
+
+    def played(self, tape: Any, batch: pa.RecordBatch | None) -> None:
+        """See `Windowed`."""
+        due = np.flatnonzero(tape.high > tape.low)
+        if len(due):
+            table, marks = self._grouped(tape, due) if self.group_by else self._whole(tape, due)
+            self.emit(table, marks=marks)
+
+    def _whole(self, tape: Any, due: np.ndarray) -> tuple[pa.Table, np.ndarray]:
+        """A row for each window."""
+        table = tape.answers
+        if len(due) < table.num_rows:
+            table = table.take(pa.array(due))
+        return table.cast(self._result), np.arange(1, len(due) + 1)
+
+    def _grouped(self, tape: Any, due: np.ndarray) -> tuple[pa.Table, np.ndarray]:
+        """A row for each group of each window."""
+        positions, low, high = pack(tape.low[due], tape.high[due])
+        rows = taken(self.window.log, self.window.order[positions])
+        rows, owner, groups, low, high = grouped(rows, self.group_by, low, high)
+        columns = self.window.keys(tape.partition[due][owner]) if self.partition_by[0] else []
+        table = pa.Table.from_arrays(
+            [*columns, *groups, *self._answers(rows, low, high)], schema=self._result
+        )
+        return table, np.searchsorted(owner, np.arange(len(due)), side="right")

@@ -1,0 +1,126 @@
+"""What all operators share: ports, the windows on them, and what was given out.
+
+An operator takes stretches of a stream on its input ports and gives out stretches on its output ports. What timers make it
+give out waits until somebody fetches it: every call of `process`, `poll` or `finish` hands over all there is.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.errors import QueryError
+from windrow.policies.operators.state import framed, unframed
+from windrow.policies.ports import Model, Punctuated, joined
+from windrow.policies.spec import Sliding, Tumbling
+from windrow.policies.text import parse
+
+Spec = Tumbling | Sliding
+
+
+class Operator:
+    """The base of all operators: a `model` of its ports, a window (or None) for each input, and what it has given out."""
+
+    model: Model = Model()
+
+    def __init__(
+        self, windows: Sequence[Spec | str | None] = (None,), partition_by: Sequence[Any] = ((),)
+    ) -> None:
+        self.windows: tuple[Spec | None, ...] = tuple(
+            parse(window) if isinstance(window, str) else window for window in windows
+        )
+        self.partition_by: tuple[tuple[str, ...], ...] = tuple(column_names(by) for by in partition_by)
+        self._given: list[list[Punctuated]] = [[] for _ in self.model.outputs]
+        self._given_lock = threading.Lock()
+        self._schemas: list[pa.Schema | None] = [None for _ in self.model.outputs]
+        for place in range(len(self.windows)):
+            problem = self.refusal(place)
+            if problem is not None:
+                raise QueryError(problem)
+
+    def refusal(self, place: int) -> str | None:
+        """Why the window of this input cannot be, or None: what the operator model and `partition_by` say."""
+        port, window, by = self.model.inputs[place], self.windows[place], self.partition_by[place]
+        name = type(self).__name__
+        if port.refusal is None:
+            return None if window is None else f"{name} takes no window on its input {port.name!r}"
+        if window is None:
+            return f"{name} needs a window on its input {port.name!r}"
+        if window.partitioned and not by:
+            return f"the window '{window}' is partitioned: say by which columns with partition_by"
+        if by and not window.partitioned:
+            return f"partition_by names {', '.join(by)}, and the window '{window}' is not partitioned"
+        problem = port.refusal(window)
+        return None if problem is None else f"{name} does not take the window '{window}': {problem}"
+
+    # -- the stream ------------------------------------------------------------------------------
+
+    def process(self, rows: Any, port: int = 0) -> list[Punctuated]:
+        """Take in rows, with punctuations if they are `Punctuated`; what is given out on each output port."""
+        raise NotImplementedError
+
+    def finish(self) -> list[Punctuated]:
+        """The stream is over: what is given out because of that."""
+        return self.poll()
+
+    def poll(self) -> list[Punctuated]:
+        """What was given out since the last call, by timers too; a stretch for each output port."""
+        with self._given_lock:
+            given = self._given
+            self._given = [[] for _ in self.model.outputs]
+        return [joined(g) if g else self._nothing(port) for port, g in enumerate(given)]
+
+    def _nothing(self, port: int) -> Punctuated:
+        return Punctuated((self._schemas[port] or pa.schema([])).empty_table())
+
+    def emit(
+        self, rows: Any, *, port: int = 0, punctuated: bool = False, marks: np.ndarray | None = None
+    ) -> None:
+        """Give out rows: anything that makes a table; `punctuated` ends them with a punctuation."""
+        if isinstance(rows, (pa.Table, pa.RecordBatch)):
+            stretch = Punctuated.of(rows)
+        else:
+            stretch = Punctuated.of(pa.Table.from_pylist(rows) if isinstance(rows, list) else pa.table(rows))
+        if marks is not None:
+            stretch = Punctuated(stretch.table, marks)
+        elif punctuated:
+            stretch = Punctuated(stretch.table, np.array([len(stretch)]))
+        self._schemas[port] = stretch.table.schema
+        with self._given_lock:
+            self._given[port].append(stretch)
+
+    def punctuate(self, *, port: int = 0) -> None:
+        """Give out a punctuation."""
+        with self._given_lock:
+            given = self._given[port]
+            if given:
+                last = given[-1]
+                given[-1] = Punctuated(last.table, np.append(last.marks, len(last)))
+                return
+        self.emit(self._nothing(port).table, port=port, punctuated=True)
+
+    # -- state -----------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """The state as bytes; what was given out and not fetched is not part of it."""
+        return framed(self.described(), {})
+
+    def restore(self, state: bytes) -> None:
+        """Go on from a snapshot of an equal operator, in place of what this one holds."""
+        unframed(self.described(), state)
+
+    def described(self) -> str:
+        """What the operator does, as text: a snapshot fits operators of the same text."""
+        windows = [str(window) for window in self.windows]
+        return repr((type(self).__qualname__, windows, self.partition_by))
+
+
+def column_names(columns: Any) -> tuple[str, ...]:
+    """One name, several, or none, as a tuple."""
+    if columns is None:
+        return ()
+    return (columns,) if isinstance(columns, str) else tuple(columns)

@@ -1,0 +1,143 @@
+"""One side of a join: its window, its rows by key, and which of them have had a match."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.engine.columns import whole
+from windrow.engine.cutting import Runs
+from windrow.errors import QueryError, StateError
+from windrow.policies.events import BEFORE_EVICT
+from windrow.policies.operators.chains import Chains
+from windrow.policies.operators.rows import held, taken
+from windrow.policies.operators.state import array_part
+from windrow.policies.spec import Count
+from windrow.policies.window import SlidingWindow
+from windrow.schema import require_columns
+
+if TYPE_CHECKING:
+    from windrow.policies.operators.join import Join
+
+SIDES = ("left", "right")
+OUTER: dict[str, tuple[int, ...]] = {"inner": (), "left": (0,), "right": (1,), "full": (0, 1)}
+
+
+class Side:
+    """One side of a join: its window, and its rows by key."""
+
+    def __init__(self, join: Join, place: int) -> None:
+        self.place = place
+        self.schema: pa.Schema | None = None
+        self.window: SlidingWindow | None = None
+        self.chains = Chains()
+        self._join = join
+        spec = join.windows[place]
+        assert spec is not None
+        self.spec = spec
+        self.keeps = spec.eviction != Count(0)
+        self._outer = place in OUTER[join.how]
+
+    def __len__(self) -> int:
+        return 0 if self.window is None else len(self.window)
+
+    def fit(self, schema: pa.Schema, state: bytes | None = None) -> None:
+        """The types of the rows are known: make the window, or go on with that of a snapshot."""
+        if self.schema is not None:
+            if schema != self.schema:
+                raise QueryError(
+                    f"the columns of the {SIDES[self.place]} side have changed from {self.schema} to {schema}"
+                )
+            return
+        require_columns(schema, tuple(pair[self.place] for pair in self._join.compared))
+        self.schema = schema
+        try:
+            self._join.check_types()
+            options: dict[str, Any] = {
+                "partition_by": list(self._join.partition_by[self.place]) or None,
+                "clock": self._join.clock,
+            }
+            window = SlidingWindow(self.spec, schema, **options)
+            window.record("before_evict", "partition_eviction")
+            window.on_tape(self.left)
+            if state is not None:
+                window.restore(state)
+        except Exception:
+            self.schema = None
+            raise
+        window.log.on_moved(self.chains.moved)
+        self.window = window
+
+    def insert(
+        self, batch: pa.RecordBatch, keys: np.ndarray, mine: np.ndarray
+    ) -> tuple[pa.Table, np.ndarray, bool]:
+        """Let a batch in, of which the rows `mine` have matches.
+
+        Returns rows that leave without one, at which row of the batch each does, and whether that is after its matches.
+        """
+        assert self.window is not None
+        tape = self.window.insert(batch)
+        if not self.keeps:
+            alone = np.ones(batch.num_rows, np.bool_)
+            alone[mine] = False
+            rows = np.flatnonzero(alone) if self._outer else np.empty(0, np.int64)
+            return pa.Table.from_batches([batch]).take(pa.array(rows)), rows, True
+        base = self.window.log.base
+        self.chains.know(self._join.known)
+        self.chains.append(keys, base)
+        self.chains.matched[base + mine] = True
+        alone, when = self._leave(tape)
+        return alone, when, False
+
+    def left(self, tape: Any) -> None:
+        """Rows have left by themselves."""
+        alone, _ = self._leave(tape)
+        if alone.num_rows:
+            self._join.lone(self, alone)
+
+    def _leave(self, tape: Any) -> tuple[pa.Table, np.ndarray]:
+        """Note which rows leave; those that never had a match in an outer join, and the rows that caused it."""
+        assert self.window is not None
+        single = tape.kind == BEFORE_EVICT
+        # A row that is evicted is the oldest one; a partition that is evicted leaves as a whole.
+        high = np.where(single, tape.low + 1, tape.high)
+        positions, event = Runs(tape.low, high, np.arange(len(tape))).located()
+        rows = self.window.order[positions]
+        self.chains.gone[rows] = True
+        if not self._outer:
+            rows = rows[:0]
+        alone = ~self.chains.matched[rows]
+        return taken(self.window.log, rows[alone]), tape.row[event[: len(rows)]][alone]
+
+    def save(self) -> dict[str, bytes]:
+        """The window, and which of its rows have had a match."""
+        if self.window is None:
+            return {}
+        assert self.schema is not None
+        name = SIDES[self.place]
+        return {
+            f"{name} schema": self.schema.serialize().to_pybytes(),
+            f"{name} window": self.window.snapshot(),
+            f"{name} matched": self.chains.matched[held(self.window)].tobytes(),
+        }
+
+    def load(self, parts: dict[str, bytes]) -> None:
+        """The opposite of `save`; rows are put into chains anew."""
+        name = SIDES[self.place]
+        if f"{name} schema" not in parts:
+            return
+        if f"{name} window" not in parts:
+            raise StateError(f"the snapshot lacks the window of the {name} side")
+        schema = pa.ipc.read_schema(pa.py_buffer(parts.pop(f"{name} schema")))
+        self.fit(schema, parts.pop(f"{name} window"))
+        assert self.window is not None
+        rows = held(self.window)
+        matched = array_part(parts, f"{name} matched", np.bool_, len(rows))
+        keys = np.full(int(rows.max(initial=-1)) + 1, -1)
+        if len(rows):
+            keys[rows] = self._join.numbers(whole(taken(self.window.log, rows)), self)
+        self.chains.know(self._join.known)
+        self.chains.append(keys, 0)
+        self.chains.matched[rows] = matched
