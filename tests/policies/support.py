@@ -13,6 +13,15 @@ SECOND = 1_000_000_000
 SCHEMA = pa.schema(
     [("id", pa.int64()), ("t", pa.int64()), ("k", pa.string()), ("g", pa.string()), ("x", pa.int64())]
 )
+# Windows of operators that look at each row.
+ONE_BY_ONE = [
+    "sliding, count(3), count(1)",
+    "sliding, delta(t, 4), count(1)",
+    "sliding, time(3), count(1)",
+    "sliding, count(2), count(1), partitioned",
+    "sliding, delta(t, 4), count(1), partitioned, partitionCount(2)",
+    "sliding, count(5), count(1), partitioned, tupleCount(4)",
+]
 
 
 def stream(seed, length=40, keys="abc"):

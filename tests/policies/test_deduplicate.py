@@ -9,19 +9,14 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from policies.support import run, stream, table_of
+from policies.support import ONE_BY_ONE, run, stream, table_of
 
 from windrow import policies as wp
 from windrow.errors import QueryError
 from windrow.testing.policies import NaiveDeduplicate
 
 WINDOWS = [
-    "sliding, count(3), count(1)",
-    "sliding, delta(t, 4), count(1)",
-    "sliding, time(3), count(1)",
-    "sliding, count(2), count(1), partitioned",
-    "sliding, delta(t, 4), count(1), partitioned, partitionCount(2)",
-    "sliding, count(5), count(1), partitioned, tupleCount(4)",
+    *ONE_BY_ONE,
     "sliding, time(2), count(1), partitioned, partitionAge(2)",
     "tumbling, count(4)",
     "tumbling, delta(t, 6), partitioned",

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from policies.support import flat, run, stream, table_of
+from policies.support import ONE_BY_ONE, flat, run, stream, table_of
 
 from windrow import policies as wp
 from windrow.errors import DataError, QueryError, StateError
@@ -23,12 +23,7 @@ ORDERS = st.lists(
     unique_by=lambda order: order[0],
 )
 WINDOWS = [
-    "sliding, count(3), count(1)",
-    "sliding, delta(t, 4), count(1)",
-    "sliding, time(3), count(1)",
-    "sliding, count(2), count(1), partitioned",
-    "sliding, delta(t, 4), count(1), partitioned, partitionCount(2)",
-    "sliding, count(5), count(1), partitioned, tupleCount(4)",
+    *ONE_BY_ONE,
     "tumbling, count(4)",
     "tumbling, delta(t, 6), partitioned, partitionAge(2)",
     "tumbling, punct(), partitioned",

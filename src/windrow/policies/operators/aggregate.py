@@ -7,8 +7,8 @@ A window gives one row, or with `group_by` one for each group of its rows, in th
 empty window gives none. Columns are those of the partition, of the group, and the aggregates. Partitions that are evicted
 are forgotten: they were not due. (Gedik 2013, section 6.1.1, and Listings 2 to 6.)
 
-What is kept: a tumbling window keeps partials and no rows, where its aggregates allow that; a sliding one keeps the
-columns that it reads, and shares the pieces that its windows have in common (see `windrow.policies.ranges`).
+What is kept: partials and no rows, if there are no groups and no aggregate that sorts; the window itself folds its rows then
+(`windrow.policies.summarizers`). Else the columns that are read, and the windows of a batch share the pieces that they have in common (`pieces`).
 """
 
 from __future__ import annotations
@@ -78,10 +78,15 @@ class Aggregate(Windowed):
         self._schemas[0] = self._result
 
     def options(self, schema: pa.Schema) -> dict[str, Any]:
-        """See `Windowed`. Without groups, the window itself folds its rows, and keeps none."""
-        if not self.group_by:
+        """See `Windowed`."""
+        if not self._keeps_rows:
             return {"aggregates": self.aggregates}
         return {"columns": list(dict.fromkeys([*self._answers.columns, *self.group_by]))}
+
+    @property
+    def _keeps_rows(self) -> bool:
+        # To sort each window anew takes many times as long as to find a rank in pieces that are sorted once.
+        return bool(self.group_by) or self._answers.sorts
 
     def described(self) -> str:
         """See `Operator`."""
@@ -92,21 +97,24 @@ class Aggregate(Windowed):
         """See `Windowed`."""
         due = np.flatnonzero(tape.high > tape.low)
         if len(due):
-            table, marks = self._grouped(tape, due) if self.group_by else self._whole(tape, due)
+            table, marks = self._from_rows(tape, due) if self._keeps_rows else self._folded(tape, due)
             self.emit(table, marks=marks)
 
-    def _whole(self, tape: Any, due: np.ndarray) -> tuple[pa.Table, np.ndarray]:
-        """A row for each window."""
+    def _folded(self, tape: Any, due: np.ndarray) -> tuple[pa.Table, np.ndarray]:
+        """A row for each window, as the window gives it."""
         table = tape.answers
         if len(due) < table.num_rows:
             table = table.take(pa.array(due))
         return table.cast(self._result), np.arange(1, len(due) + 1)
 
-    def _grouped(self, tape: Any, due: np.ndarray) -> tuple[pa.Table, np.ndarray]:
-        """A row for each group of each window."""
+    def _from_rows(self, tape: Any, due: np.ndarray) -> tuple[pa.Table, np.ndarray]:
+        """A row for each window, or for each group of each window."""
         positions, low, high = pack(tape.low[due], tape.high[due])
         rows = taken(self.window.log, self.window.order[positions])
-        rows, owner, groups, low, high = grouped(rows, self.group_by, low, high)
+        owner = np.arange(len(due))
+        groups: list[pa.Array] = []
+        if self.group_by:
+            rows, owner, groups, low, high = grouped(rows, self.group_by, low, high)
         columns = self.window.keys(tape.partition[due][owner]) if self.partition_by[0] else []
         table = pa.Table.from_arrays(
             [*columns, *groups, *self._answers(rows, low, high)], schema=self._result

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Bound, Scalars, Sequence
+from windrow.aggregates.base import Aggregate, Bound, Multiset, Scalars, Sequence
 from windrow.engine.cache import jit
 from windrow.engine.columns import Coder, settled, shown
 from windrow.engine.cutting import Runs
@@ -99,7 +99,7 @@ def by_start(low: np.ndarray) -> np.ndarray:
 
 
 class RangeAnswers:
-    """Aggregates fitted to the types of a table; `columns` are those that they read.
+    """Aggregates fitted to the types of a table; `columns` are those that they read, `sorts` whether one needs sorted values.
 
     >>> import pyarrow as pa, windrow as wr
     >>> rows = pa.table({"x": [3, 1, 2, 5]})
@@ -118,6 +118,7 @@ class RangeAnswers:
                 self._bound[name] = aggregate.bind(types)
             except QueryError as problem:
                 raise QueryError(f"aggregate {name!r}: {problem}") from None
+        self.sorts = any(isinstance(bound.partial, Multiset) for bound in self._bound.values())
         read = [c for aggregate in self._aggregates.values() for c in aggregate.columns]
         self.columns = tuple(dict.fromkeys(read))
         self.fields = [pa.field(name, bound.type) for name, bound in self._bound.items()]
