@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from windrow import policies as wp
 from windrow.policies import spec as specs
-from windrow.policies.events import NAMES
 from windrow.testing.policies import NaiveWindow
 
 SECOND = 1_000_000_000
@@ -56,9 +55,8 @@ def naive_for(spec, told, *, partial=True):
     return NaiveWindow(spec, listen, partition_by=["k"] if spec.partitioned else [], partial=partial)
 
 
-def run_naive(spec, steps, *, partial=True):
-    told = []
-    naive = naive_for(spec, told, partial=partial)
+def play(naive, steps):
+    """Take a naive window through steps."""
     for what, thing in steps:
         if what == "rows":
             for row in thing:
@@ -67,6 +65,11 @@ def run_naive(spec, steps, *, partial=True):
             naive.advance(naive.now + thing)
         else:
             naive.punctuate()
+
+
+def run_naive(spec, steps, *, partial=True):
+    told = []
+    play(naive_for(spec, told, partial=partial), steps)
     return told
 
 
@@ -100,9 +103,6 @@ def run_window(spec, steps, *, handlers=False, one_by_one=False, partial=True, l
     if late and specs.uses_clock(spec):
         took(window.advance())
     return told
-
-
-KNOWN = set(NAMES)
 
 
 @st.composite

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from policies.compared import SPECS, run_naive, run_window, steps
+
 from windrow import policies as wp
 
 

@@ -1,4 +1,29 @@
-"""Windows as containers, with policies for eviction, trigger and partitions."""
+"""Windows as containers: they hold rows, evict them, and say when they are to be processed.
+
+Slices answer aggregates. A join, a sort, or a model of the user's own needs the *content* of a window and its
+*events*; here every operator gets both from the same windows, with the same meaning (Gedik, "Generic windowing support
+for extensible stream processing systems", Software: Practice and Experience, 2013).
+
+A window is made of policies. An eviction policy says when it is full, a trigger policy when it is processed:
+
+    count(n)          rows                        time(p)     the clock
+    delta(column, d)  a column that never goes back   punct()     a mark in the stream (tumbling windows only)
+
+In which order a row comes in, others go out, and the window is processed, is not up to the operator:
+
+    tumbling    count    insert -> flush          sliding     eviction \\ trigger   count      delta      time
+                delta    flush -> insert                      count                 E I T      T E I      E I | T
+                time     insert | flush                       delta                 E I T      T E I      E I | T
+                punct    insert | flush                       time                  I T | E    T I | E    I | E | T
+
+(E evict, I insert, T trigger; what stands after a bar happens by itself.) A *partitioned* window has a subwindow for each key,
+and may evict whole subwindows: `partition_count`, `tuple_count`, `partition_age`.
+
+    window = wp.SlidingWindow("sliding, count(100), count(10), partitioned", schema, partition_by="state")
+    window.on_trigger(lambda event: print(event.partition, event.content))       # handlers get tables
+    window.record("trigger"); tape = window.insert(batch)                         # compiled operators get arrays
+    wp.SlidingWindow(spec, schema, aggregates={"mean": wr.mean("x")})             # aggregates need no rows at all
+"""
 
 from windrow.policies.clock import Clock, RealClock, VirtualClock
 from windrow.policies.flow import Flow

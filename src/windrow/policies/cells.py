@@ -120,29 +120,26 @@ class FoldedCells(InCells):
 
     def save(self, window: Contents, writer: Writer) -> None:
         writer.array("taken", np.array([self._taken]))
-        cells = _cells_of(window)
+        cells = window.subwindows.table[_in_use(window), CELL]
         for i, store in enumerate(self._stores.values()):
             for name, array in store.save(cells, 1).items():
                 writer.array(f"store {i} {name}", array)
         self._inputs.save(writer)
 
     def load(self, window: Contents, reader: Reader) -> None:
-        taken = int(reader.array("taken", np.int64)[0])
-        count = window.subwindows.known
-        used = np.flatnonzero(window.subwindows.table[:count, CELL] >= 0)
+        self._taken = int(reader.array("taken", np.int64)[0])
+        used = _in_use(window)
         window.subwindows.table[used, CELL] = np.arange(len(used))
-        self._taken = taken
         self.start_with(len(used), window.counters)
         for i, store in enumerate(self._stores.values()):
             store.load(reader.arrays(f"store {i} "), np.arange(len(used)), 1)
         self._inputs.load(reader)
 
 
-def _cells_of(window: Contents) -> np.ndarray:
-    """The cells in use, by the number of their partition."""
+def _in_use(window: Contents) -> np.ndarray:
+    """The partitions that have a cell."""
     numbers = np.sort(window.subwindows.live())
-    cells = window.subwindows.table[numbers, CELL]
-    return cells[cells >= 0]
+    return numbers[window.subwindows.table[numbers, CELL] >= 0]
 
 
 def _store(one: Asked) -> Numbers:

@@ -82,7 +82,7 @@ class Contents:
     @property
     def order(self) -> np.ndarray:
         """Rows of the log, by subwindow: `tape.low` and `tape.high` are a range of this."""
-        return self._machine.regions.arrays["order"]
+        return self._machine.order
 
     @property
     def regions(self) -> dict[str, np.ndarray]:

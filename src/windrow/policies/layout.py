@@ -1,29 +1,30 @@
 """The numbers that compiled loops and Python share: the columns of a subwindow, settings and counters.
 
-A subwindow is a row of one int64 table: whatever a loop asks about it lies in two cache lines.
+A subwindow is a row of one int64 table. What a loop asks about for each row of data lies together, in one cache line:
 
     HEAD, TAIL     its content is order[HEAD:TAIL], oldest first; with a summarizer, TAIL - HEAD rows were taken
-    START, END     the region of `order` that it owns
-    SINCE          rows since the last trigger of count
     FLAGS          LIVE, FULL (the window was full once), REFERRED (a delta trigger has its reference)
-    CREATED, UPDATED, UPDATES                sequence numbers of creation and last insertion, and how many there were
-    CREATED_AT, UPDATED_AT                   the same on the clock, in nanoseconds
-    BEFORE, AFTER                            neighbours in the list from which partitions are evicted
-    PLACE                                    place in the heap by frequency
-    CELL                                     where a summarizer folds its rows, or -1
-    NEXT                                     when a time trigger, or the flush of a tumbling window, is next
-    DUE, DUE_PHASE, DUE_PLACE                what the clock does next to it, and its place in the heap of these
-    SHIFT                                    place in `order` + SHIFT stays the same when its region is moved
-    FILLED                                   of a window in slices: rows in the last slice, or which slice that is
+    CELL           where a summarizer folds its rows, or -1
+    SINCE          rows since the last trigger of count
+    FILLED         of a window in slices: rows in the last slice, or which slice that is
+    UPDATES, UPDATED_AT    how many rows it got, and when it got the last one, in nanoseconds on the clock
+
+and behind it what is needed now and then:
+
+    START, END             the region of `order` that it owns
+    CREATED, UPDATED       sequence numbers of its creation and of its last insertion; CREATED_AT on the clock
+    BEFORE, AFTER, PLACE   neighbours in the list from which partitions are evicted; place in the heap by frequency
+    NEXT                   when a time trigger, or the flush of a tumbling window, is next
+    DUE, DUE_PHASE, DUE_PLACE    what the clock does next to it, and its place in the heap of these
+    SHIFT                  place in `order` + SHIFT stays the same when its region is moved
 """
 
 from __future__ import annotations
 
-HEAD, TAIL, START, END, SINCE, FLAGS = 0, 1, 2, 3, 4, 5
-CREATED, UPDATED, UPDATES, CREATED_AT, UPDATED_AT = 6, 7, 8, 9, 10
-BEFORE, AFTER, PLACE, CELL, NEXT = 11, 12, 13, 14, 15
-DUE, DUE_PHASE, DUE_PLACE, SHIFT, FILLED = 16, 17, 18, 19, 20
-WIDTH = 21
+HEAD, TAIL, FLAGS, CELL, SINCE, FILLED, UPDATES, UPDATED_AT = 0, 1, 2, 3, 4, 5, 6, 7
+START, END, CREATED, UPDATED, CREATED_AT, BEFORE, AFTER, PLACE = 8, 9, 10, 11, 12, 13, 14, 15
+NEXT, DUE, DUE_PHASE, DUE_PLACE, SHIFT = 16, 17, 18, 19, 20
+WIDTH = 24
 
 LIVE, FULL, REFERRED = 1, 2, 4
 

@@ -22,6 +22,10 @@ where a function of the user's selects partitions; it goes on from ROW and PHASE
 
 from __future__ import annotations
 
+import numpy as np
+from numba.core import types
+from numba.extending import overload
+
 from windrow.engine.cache import jit
 from windrow.policies.events import (
     AFTER_EVICT,
@@ -100,11 +104,31 @@ from windrow.policies.subwindows import create, due_again, least, remove, update
 NOWHERE = -(2**62)
 
 
-@jit
 def exceeds(value, mark, threshold):  # type: ignore[no-untyped-def]
-    """Whether value - mark > threshold; a difference of integers that overflows is a large one."""
-    apart = value - mark
-    return value > mark and (apart > threshold or apart < 0)
+    """Whether value - mark > threshold, however far integers lie apart."""
+    return value - mark > threshold
+
+
+@overload(exceeds)
+def _exceeds(value, mark, threshold):  # type: ignore[no-untyped-def]
+    """Integers of 64 bits with a sign differ by at most 64 bits without one."""
+    if isinstance(value, types.Integer):
+
+        def whole(value, mark, threshold):  # type: ignore[no-untyped-def]
+            return value > mark and np.uint64(value) - np.uint64(mark) > np.uint64(threshold)
+
+        return whole
+
+    def real(value, mark, threshold):  # type: ignore[no-untyped-def]
+        return value - mark > threshold
+
+    return real
+
+
+@jit
+def row_at(order, place):  # type: ignore[no-untyped-def]
+    """The row of the log at a place, or -1 where windows keep none."""
+    return order[place] if order.shape[0] > 0 else -1
 
 
 @jit
@@ -276,7 +300,7 @@ def run(  # type: ignore[no-untyped-def]
                             g[ROW], g[PHASE] = i, 8
                             return STOPPED
             if phase == 9 and wanted >> BEFORE_EVICT & 1:
-                note(tape, g, BEFORE_EVICT, i, p, order[head], head, tail, now)
+                note(tape, g, BEFORE_EVICT, i, p, row_at(order, head), head, tail, now)
                 if stop >> BEFORE_EVICT & 1:
                     g[ROW], g[PHASE] = i, phase
                     return STOPPED
@@ -286,7 +310,7 @@ def run(  # type: ignore[no-untyped-def]
             table[p, HEAD] = head + 1
             g[TOTAL] -= 1
             if wanted >> AFTER_EVICT & 1:
-                note(tape, g, AFTER_EVICT, i, p, order[head], head + 1, table[p, TAIL], now)
+                note(tape, g, AFTER_EVICT, i, p, row_at(order, head), head + 1, table[p, TAIL], now)
                 if stop >> AFTER_EVICT & 1:
                     g[ROW], g[PHASE] = i, phase
                     return STOPPED
@@ -363,7 +387,8 @@ def run(  # type: ignore[no-untyped-def]
             elif keeps:
                 fresh = in_slices == 0 or begins_slice(table, s, now, p)
                 if fresh:
-                    order[tail] = base + i
+                    if order.shape[0] > 0:
+                        order[tail] = base + i
                     position[i] = tail
                     if sliding and eviction == DELTA:
                         marks[tail] = evicting[i]

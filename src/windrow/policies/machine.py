@@ -19,13 +19,13 @@ import pyarrow as pa
 
 from windrow.engine.columns import takeable, whole
 from windrow.errors import QueryError
-from windrow.policies import events, layout, loop, timed
+from windrow.policies import events, fast, layout, loop, timed
 from windrow.policies.deltas import DeltaColumn
 from windrow.policies.folding import Folding, InCells
 from windrow.policies.log import Log, Regions
 from windrow.policies.partitions import Partitions
 from windrow.policies.settings import settings_of
-from windrow.policies.spec import Delta, Spec
+from windrow.policies.spec import Delta, Sliding, Spec, Time
 from windrow.policies.tape import Tape
 
 if TYPE_CHECKING:
@@ -80,7 +80,12 @@ class Machine:
         by_partition = {"reference": reference, "oldest": mark, "need": np.dtype(np.int64)}
         for delta in self.deltas.values():
             by_partition |= delta.arrays()
-        by_place = {"order": np.zeros(0, np.int64), "marks": np.zeros(0, mark)}
+        by_place: dict[str, np.ndarray] = {}
+        self._no_marks = np.zeros(0, mark)
+        if folding is None:
+            by_place["order"] = np.zeros(0, np.int64)
+        if isinstance(spec, Sliding) and isinstance(spec.eviction, (Delta, Time)):
+            by_place["marks"] = self._no_marks
         if folding is not None:
             by_partition |= folding.partition_columns()
             by_place |= folding.columns()
@@ -98,6 +103,16 @@ class Machine:
 
     def _type_of(self, role: str) -> np.dtype[Any]:
         return self.deltas[role].dtype if role in self.deltas else np.dtype(np.int64)
+
+    @property
+    def order(self) -> np.ndarray:
+        """Rows of the log, by subwindow; empty where no rows are kept."""
+        return self.regions.arrays.get("order", _NO_VALUES)
+
+    @property
+    def marks(self) -> np.ndarray:
+        """What the eviction of a sliding window compares, by place; empty where it compares nothing."""
+        return self.regions.arrays.get("marks", self._no_marks)
 
     # -- which events are wanted -------------------------------------------------------------------
 
@@ -160,7 +175,7 @@ class Machine:
             return
         if self.kept:
             held = int(self.counters[layout.TOTAL])
-            self.log.drop(partitions.table, partitions.known, self.regions.arrays["order"], held)
+            self.log.drop(partitions.table, partitions.known, self.order, held)
             self.log.append(takeable(batch, self.kept))
         self.regions.reserve(partitions.table, partitions.known, rows.numbers, partitions.arrays["need"])
 
@@ -168,8 +183,10 @@ class Machine:
 
     def run(self, rows: Rows, now: int) -> int:
         """Take rows in, from where the loop was left; why it returned."""
-        partitions, arrays, places = self.partitions, self.partitions.arrays, self.regions.arrays
+        partitions, arrays = self.partitions, self.partitions.arrays
         limits = {role: delta.threshold for role, delta in self.deltas.items()}
+        if fast.is_plain(self.settings) and not self.counters[layout.PHASE]:
+            return self._run_plain(rows, limits, now)
         return int(
             loop.run(
                 rows.numbers,
@@ -180,8 +197,8 @@ class Machine:
                 now,
                 self.log.base,
                 partitions.table,
-                places["order"],
-                places["marks"],
+                self.order,
+                self.marks,
                 arrays["reference"],
                 arrays["oldest"],
                 self.position,
@@ -195,10 +212,21 @@ class Machine:
             )
         )
 
+    def _run_plain(self, rows: Rows, limits: dict[str, Any], now: int) -> int:
+        partitions = self.partitions
+        heaps = self.position, partitions.heap, partitions.dues
+        if self.settings[layout.SLIDING]:
+            held = partitions.table, self.marks, self.order
+            where = self.log.base, *held, *heaps
+            return int(fast.slide(rows.numbers, now, *where, self.tape, self.settings, self.counters))
+        delta = rows.values.get("eviction", _NO_VALUES), limits.get("eviction", np.int64(0))
+        state = partitions.table, self.marks, partitions.arrays["oldest"], *heaps, *self._cells()
+        return int(fast.tumble(rows.numbers, *delta, now, *state, self.tape, self.settings, self.counters))
+
     def on_clock(self, now: int) -> int:
         """Do what is due, from where the loop was left; why it returned."""
-        partitions, places = self.partitions, self.regions.arrays
-        state = partitions.table, places["order"], places["marks"], partitions.heap, partitions.dues
+        partitions = self.partitions
+        state = partitions.table, self.order, self.marks, partitions.heap, partitions.dues
         return int(timed.advance(now, *state, self._cells()[1], self.tape, self.settings, self.counters))
 
     def flush_all(self, numbers: np.ndarray, now: int) -> int:

@@ -61,7 +61,7 @@ def save(window: Window, machine: Machine) -> bytes:
             if name != "order":
                 writer.array(f"place {name}", array[places])
         if machine.kept:
-            rows, numbers = np.unique(machine.regions.arrays["order"][places], return_inverse=True)
+            rows, numbers = np.unique(machine.order[places], return_inverse=True)
             writer.array("order", numbers.astype(np.int64))
             writer.table("log", machine.log.take(rows))
     return framed(fingerprint(window, machine), writer.body())
@@ -140,8 +140,9 @@ def _load(window: Window, machine: Machine, reader: Reader) -> None:
     # The list from which partitions are evicted goes by update or by creation; both are found in the table.
     by = layout.CREATED if machine.settings[layout.SELECTION] == layout.FIRST_CREATED else layout.UPDATED
     order = np.argsort(table[:, by], kind="stable")
-    marks = machine.regions.arrays["marks"]
-    rejoin(order, partitions.table, partitions.heap, partitions.dues, counters, machine.settings, marks)
+    rejoin(
+        order, partitions.table, partitions.heap, partitions.dues, counters, machine.settings, machine.marks
+    )
 
 
 def _number(about: Any, name: str) -> int:
@@ -189,7 +190,8 @@ def _place(machine: Machine, table: np.ndarray, reader: Reader) -> None:
         if name == "order":
             continue
         arrays[name] = reader.array(f"place {name}", array.dtype).reshape(held, *array.shape[1:])
-    arrays["order"] = np.zeros(held, np.int64)
+    if "order" in arrays:
+        arrays["order"] = np.zeros(held, np.int64)
     machine.regions.used = held
     if machine.kept:
         order, rows = reader.array("order", np.int64), reader.table("log")

@@ -48,7 +48,7 @@ from windrow.policies.layout import (
     TAPE,
     TOTAL,
 )
-from windrow.policies.loop import close, note
+from windrow.policies.loop import close, note, row_at
 from windrow.policies.subwindows import due_again, remove
 
 # Of a loop that was left: what is still to be done to the subwindow in VICTIM.
@@ -84,7 +84,7 @@ def advance(now, table, order, marks, heap, dues, closed, tape, s, g):  # type: 
         elif phase == 0 and table[p, DUE_PHASE] == 1:
             phase = EVICT
             if wanted >> BEFORE_EVICT & 1:
-                note(tape, g, BEFORE_EVICT, -1, p, order[head], head, tail, at)
+                note(tape, g, BEFORE_EVICT, -1, p, row_at(order, head), head, tail, at)
                 if stop >> BEFORE_EVICT & 1:
                     g[PHASE] = phase
                     return STOPPED
@@ -94,7 +94,7 @@ def advance(now, table, order, marks, heap, dues, closed, tape, s, g):  # type: 
             g[TOTAL] -= 1
             due_again(table, dues, g, s, marks, p)
             if wanted >> AFTER_EVICT & 1:
-                note(tape, g, AFTER_EVICT, -1, p, order[head], head + 1, tail, at)
+                note(tape, g, AFTER_EVICT, -1, p, row_at(order, head), head + 1, tail, at)
                 if stop >> AFTER_EVICT & 1:
                     g[PHASE] = phase
                     return STOPPED

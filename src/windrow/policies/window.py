@@ -153,7 +153,7 @@ class Window(Contents):
             try:
                 self._drive(lambda: machine.run(read, now))
             except BaseException as problem:
-                taken = int(machine.counters[layout.ROW]) + 1
+                taken = min(int(machine.counters[layout.ROW]) + 1, read.count)
                 self._finish(lambda: machine.run(read.first(taken), now))
                 self._end(read.first(taken))
                 problem.add_note(
