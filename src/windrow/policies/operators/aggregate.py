@@ -108,15 +108,31 @@ class Aggregate(Windowed):
         return table.cast(self._result), np.arange(1, len(due) + 1)
 
     def _from_rows(self, tape: Any, due: np.ndarray) -> tuple[pa.Table, np.ndarray]:
-        """A row for each window, or for each group of each window."""
+        """A row for each window, or for each group of each window, from the rows that the window keeps."""
         positions, low, high = pack(tape.low[due], tape.high[due])
         rows = taken(self.window.log, self.window.order[positions])
-        owner = np.arange(len(due))
+        keys = self.window.keys(tape.partition[due]) if self.partition_by[0] else []
+        return self._answered(rows, low, high, keys)
+
+    def _answered(
+        self, rows: pa.Table, low: np.ndarray, high: np.ndarray, keys: list[pa.Array]
+    ) -> tuple[pa.Table, np.ndarray]:
+        """The rows that windows give, which are ranges of rows of partitions with these keys, and their ends."""
+        windows = np.arange(len(low))
+        owner = windows
         groups: list[pa.Array] = []
         if self.group_by:
             rows, owner, groups, low, high = grouped(rows, self.group_by, low, high)
-        columns = self.window.keys(tape.partition[due][owner]) if self.partition_by[0] else []
-        table = pa.Table.from_arrays(
-            [*columns, *groups, *self._answers(rows, low, high)], schema=self._result
-        )
-        return table, np.searchsorted(owner, np.arange(len(due)), side="right")
+            keys = [key.take(pa.array(owner)) for key in keys]
+        table = pa.Table.from_arrays([*keys, *groups, *self._answers(rows, low, high)], schema=self._result)
+        return table, np.searchsorted(owner, windows, side="right")
+
+    takes_whole_windows = True
+
+    def whole_windows(self, rows: pa.Table, low: np.ndarray, high: np.ndarray) -> None:
+        """See `Windowed`."""
+        keys: list[pa.Array] = []
+        if self.partition_by[0]:
+            rows, _, keys, low, high = grouped(rows, self.partition_by[0], low, high)
+        table, marks = self._answered(rows, low, high, keys)
+        self.emit(table, marks=marks)

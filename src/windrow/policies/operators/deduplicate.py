@@ -56,6 +56,16 @@ def mark_fresh(key, row, low, high, order, base, last, fresh):  # type: ignore[n
         last[k] = base + i
 
 
+@jit
+def mark_first(key, keys, low, high, fresh):  # type: ignore[no-untyped-def]
+    """Whether each row is the first one of its key in its range."""
+    seen = np.full(keys, -1)
+    for w in range(low.shape[0]):
+        for i in range(low[w], high[w]):
+            fresh[i] = seen[key[i]] != w
+            seen[key[i]] = w
+
+
 class Deduplicate(Windowed):
     """See the module.
 
@@ -143,4 +153,13 @@ class Deduplicate(Windowed):
         fresh = np.ones(batch.num_rows, np.bool_)
         window = self.window
         mark_fresh(numbers, tape.row, tape.low, tape.high, window.order, window.log.base, self._last, fresh)
+        self._passed.append(fresh)
+
+    takes_whole_windows = True
+
+    def whole_windows(self, rows: pa.Table, low: np.ndarray, high: np.ndarray) -> None:
+        """See `Windowed`."""
+        numbers = self._numbers(whole(rows))
+        fresh = np.ones(rows.num_rows, np.bool_)
+        mark_first(numbers, self._keys.count, low, high, fresh)
         self._passed.append(fresh)

@@ -23,7 +23,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.engine.cutting import Runs
 from windrow.policies.clock import Clock
+from windrow.policies.operators.groups import grouped
 from windrow.policies.operators.ordering import Order, Ordering, order_by
 from windrow.policies.operators.rows import contents, taken
 from windrow.policies.operators.sorted_rows import SortedRows
@@ -113,21 +115,29 @@ class Sort(Windowed):
             self._give(self._held.played(tape, batch))
 
     def _sorted(self, low: np.ndarray, high: np.ndarray) -> None:
-        """Give out the rows of each range in order."""
+        """Give out the rows of each range of the window's `order` in order."""
         full = high > low
-        if not full.any():
-            return
-        low, high = low[full], high[full]
-        sizes = high - low
-        ends = np.cumsum(sizes)
-        positions = np.arange(ends[-1]) + np.repeat(low - ends + sizes, sizes)
-        rows = taken(self.window.log, self.window.order[positions])
+        positions, owner = Runs(low[full], high[full], np.arange(int(full.sum()))).located()
+        if len(positions):
+            self._in_order(taken(self.window.log, self.window.order[positions]), owner)
+
+    def _in_order(self, rows: pa.Table, owner: np.ndarray) -> None:
+        """Give out rows by the windows that own them, which are numbered and come one after the other, and in order in each."""
         columns = [rows.column(name) for name, _ in self.by]
-        owner = pa.array(np.repeat(np.arange(len(low)), sizes))
         names = [f"c{i}" for i in range(len(columns) + 1)]
-        table = pa.Table.from_arrays([owner, *columns], names=names)
+        table = pa.Table.from_arrays([pa.array(owner), *columns], names=names)
         keys = [("c0", "ascending"), *((n, d) for n, (_, d) in zip(names[1:], self.by, strict=True))]
+        ends = np.searchsorted(owner, np.arange(int(owner[-1]) + 1), side="right")
         self.emit(rows.take(pc.sort_indices(table, sort_keys=keys)), marks=ends)
+
+    takes_whole_windows = True
+
+    def whole_windows(self, rows: pa.Table, low: np.ndarray, high: np.ndarray) -> None:
+        """See `Windowed`."""
+        if self.partition_by[0]:
+            rows, _, _, low, high = grouped(rows, self.partition_by[0], low, high)
+        positions, owner = Runs(low, high, np.arange(len(low))).located()
+        self._in_order(rows.take(pa.array(positions)), owner)
 
     def finish(self) -> list[Punctuated]:
         """See `Operator`."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from windrow.engine.columns import whole
@@ -25,9 +26,11 @@ from windrow.policies.operators.base import Operator, Spec
 from windrow.policies.operators.state import framed, unframed
 from windrow.policies.ports import GENERATING, WINDOW_BOUND, Input, Model, Output, Punctuated, any_window
 from windrow.policies.spec import Punct, Tumbling
-from windrow.policies.window import SlidingWindow, TumblingWindow
+from windrow.policies.window import SlidingWindow, TumblingWindow, Window
 
 AnyWindow = TumblingWindow | SlidingWindow
+# So few punctuations are dealt with one by one.
+FEW_MARKS = 2
 
 
 class Windowed(Operator):
@@ -65,6 +68,10 @@ class Windowed(Operator):
             raise StateError("the operator has no window before the first rows have told it their types")
         return self._window
 
+    def open_windows(self) -> list[Window]:
+        """See `Operator`."""
+        return [] if self._window is None else [self._window]
+
     # -- what subclasses say ---------------------------------------------------------------------
 
     def fitted(self, schema: pa.Schema) -> None:
@@ -81,6 +88,12 @@ class Windowed(Operator):
     def played(self, tape: Any, batch: pa.RecordBatch | None) -> None:
         """What happened in one call, of the events that are `recorded`; `batch` is what was inserted, if something was."""
 
+    takes_whole_windows = False
+
+    def whole_windows(self, rows: pa.Table, low: np.ndarray, high: np.ndarray) -> None:
+        """Punctuations have made windows of these ranges of rows, which no window has seen; partitions are all in one."""
+        raise NotImplementedError
+
     def window_made(self) -> None:
         """The window is there, empty or restored."""
 
@@ -93,14 +106,32 @@ class Windowed(Operator):
         stretch = Punctuated.of(rows)
         self._fit(stretch.table.schema)
         if isinstance(self.spec.eviction, Punct):
-            for part, ends in stretch.parts():
-                self._insert(part)
-                if ends:
-                    with self.window.locked():
-                        self.played(self.window.punctuate(), None)
+            self._punctuated(stretch)
         else:
             self._insert(stretch.table)
         return self.poll()
+
+    def _punctuated(self, stretch: Punctuated) -> None:
+        """Windows between punctuations; those that begin and end in one stretch need not go through the window, if there are many."""
+        self.window.subwindows.require_keys(whole(stretch.table))
+        marks = np.unique(stretch.marks)
+        if len(marks) > FEW_MARKS and self.takes_whole_windows and self.spec.partition_eviction is None:
+            first, last = int(marks[0]), int(marks[-1])
+            self._insert(stretch.table.slice(0, first))
+            self._flush()
+            self.whole_windows(
+                stretch.table.slice(first, last - first), marks[:-1] - first, marks[1:] - first
+            )
+            self._insert(stretch.table.slice(last))
+            return
+        for part, ends in stretch.parts():
+            self._insert(part)
+            if ends:
+                self._flush()
+
+    def _flush(self) -> None:
+        with self.window.locked():
+            self.played(self.window.punctuate(), None)
 
     def _insert(self, table: pa.Table) -> None:
         if table.num_rows:
