@@ -1,8 +1,9 @@
 """What do operators over policy windows take in?
 
-Events per second of each operator of `windrow.policies`, embedded, on one core, in batches of a million rows (joins: 100,000 a side,
-in turns). `Aggregate` computes a mean; keys are random integers. Results are Arrow tables, and are made. Before anything is timed, a
-small run is compared with the naive model (`windrow.testing.policies`).
+Events per second of each operator of `windrow.policies`, embedded, on one core, in batches of a million rows
+(joins: 100,000 a side, in turns). `Aggregate` computes a mean; keys are random integers. Results are Arrow
+tables, and are made. Before anything is timed, a small run is compared with the naive model
+(`windrow.testing.policies`).
 """
 
 from __future__ import annotations

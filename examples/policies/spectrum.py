@@ -2,8 +2,8 @@
 
     python examples/policies/spectrum.py
 
-The operator says what to do when a window is due, and nothing about windows: count, delta, time or punctuations, with
-partitions or without, are said where it is used.
+The operator says what to do when a window is due, and nothing about windows: count, delta, time or
+punctuations, with partitions or without, are said where it is used.
 """
 
 import numpy as np
@@ -34,7 +34,9 @@ class Spectrum(wp.Windowed):
 
 
 def readings(seconds: int = 4, rate: int = 256) -> pa.Table:
-    """Two machines, one after the other in each sample: a shakes at 20 Hz, b at 50 Hz and, from half time on, at 8."""
+    """Two machines, one after the other in each sample: a shakes at 20 Hz, b at 50 Hz and, from half time
+    on, at 8.
+    """
     t = np.arange(seconds * rate) / rate
     a = np.sin(2 * np.pi * 20 * t)
     b = np.where(t < seconds / 2, np.sin(2 * np.pi * 50 * t), 3 * np.sin(2 * np.pi * 8 * t))

@@ -1,8 +1,8 @@
 """The rival of the windowing library: operators whose windows and logic are one hand-written loop.
 
-Each does one thing with one window: it reads a column, knows its policy and its partitions, and nothing else. Batches come as Arrow
-tables and answers leave as an array, as in the library; keys are numbered by the same code. Sums are those of windrow's mean, so that
-answers are equal.
+Each does one thing with one window: it reads a column, knows its policy and its partitions, and nothing
+else. Batches come as Arrow tables and answers leave as an array, as in the library; keys are numbered by the
+same code. Sums are those of windrow's mean, so that answers are equal.
 """
 
 from __future__ import annotations

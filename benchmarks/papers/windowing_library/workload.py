@@ -25,7 +25,9 @@ CHECKED = 20_000
 
 @dataclass(frozen=True)
 class Window:
-    """A policy, with partitions or without. A window holds `size` rows in either policy: rows of a partition are a tick apart."""
+    """A policy, with partitions or without. A window holds `size` rows in either policy: rows of a partition
+    are a tick apart.
+    """
 
     by_delta: bool
     partitioned: bool

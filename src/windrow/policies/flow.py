@@ -5,9 +5,9 @@
     results = flow.add("Results", Join(...), sensors, queries)
     nearest = flow.add("Nearest", Aggregate("tumbling, punct()", ...), results)
 
-A stream is *punctuated* if its output port generates punctuations, or preserves those of an input port that is fed by a
-single punctuated stream; merged streams are not, because the boundaries of one would fall among the rows of the other
-(Gedik 2013, section 3.4). `check` refuses, and names the edge:
+A stream is *punctuated* if its output port generates punctuations, or preserves those of an input port that
+is fed by a single punctuated stream; merged streams are not, because the boundaries of one would fall among
+the rows of the other (Gedik 2013, section 3.4). `check` refuses, and names the edge:
 
 - a port that expects punctuations and is not fed by exactly one punctuated stream;
 - a window that the operator does not take on that port, or one that is missing;
@@ -111,7 +111,9 @@ class Flow:
     # -- checking --------------------------------------------------------------------------------
 
     def is_punctuated(self, stream: Stream) -> bool:
-        """Whether a stream carries the punctuations of one operator: the recursive definition of section 3.4."""
+        """Whether a stream carries the punctuations of one operator: the recursive definition of section
+        3.4.
+        """
         node = self._nodes[stream.node]
         if node.operator is None:
             return node.punctuated

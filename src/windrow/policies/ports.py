@@ -1,14 +1,15 @@
 """What flows between operators, and what their ports say about punctuations.
 
-A *window punctuation* is a boundary in a stream: it cuts the rows into windows that somebody upstream has made. A stream
-is carried in batches of columns, and a punctuation is a place in the batch:
+A *window punctuation* is a boundary in a stream: it cuts the rows into windows that somebody upstream has
+made. A stream is carried in batches of columns, and a punctuation is a place in the batch:
 
     rows           a   b   c   d   e
     marks            ^           ^^            after 1 row, and twice after 4: marks = [1, 4, 4]
 
-An input port is oblivious of punctuations, expects them, or is *window bound*: it expects them if its window is
-`tumbling, punct()`. An output port is free of them, generates its own, or preserves those of an input port
-(Gedik 2013, section 3.4). A `Model` is what an operator declares: its ports, and the windows it takes on each.
+An input port is oblivious of punctuations, expects them, or is *window bound*: it expects them if its window
+is `tumbling, punct()`. An output port is free of them, generates its own, or preserves those of an input
+port (Gedik 2013, section 3.4). A `Model` is what an operator declares: its ports, and the windows it takes
+on each.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ def any_window(window: Window) -> str | None:
 
 @dataclass(frozen=True)
 class Input:
-    """An input port. `refusal` says why a window is not supported, or None if it is; without it, there is no window."""
+    """An input port. `refusal` says why a window is not supported, or None if it is; without it, there is no
+    window.
+    """
 
     name: str = "in"
     mode: InputMode = OBLIVIOUS

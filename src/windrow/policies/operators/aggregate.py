@@ -3,11 +3,13 @@
     input     window-bound: `tumbling, punct()` needs a punctuated stream
     output    generating: a punctuation behind the rows of each window
 
-A window gives one row, or with `group_by` one for each group of its rows, in the order in which groups first appear; an
-empty window gives none. Columns are those of the partition, of the group, and the aggregates. Partitions that are evicted
-are forgotten: they were not due. (Gedik 2013, section 6.1.1, and Listings 2 to 6.)
+A window gives one row, or with `group_by` one for each group of its rows, in the order in which groups first
+appear; an empty window gives none. Columns are those of the partition, of the group, and the aggregates.
+Partitions that are evicted are forgotten: they were not due. (Gedik 2013, section 6.1.1, and Listings 2 to
+6.)
 
-What is kept: partials and no rows, if there are no groups and no aggregate that sorts; the window itself folds its rows then
+What is kept: partials and no rows, if there are no groups and no aggregate that sorts; the window itself
+folds its rows then
 (`windrow.policies.summarizers`). Else the columns that are read, and the windows of a batch share the pieces that they have in common (`pieces`).
 """
 
@@ -117,7 +119,9 @@ class Aggregate(Windowed):
     def _answered(
         self, rows: pa.Table, low: np.ndarray, high: np.ndarray, keys: list[pa.Array]
     ) -> tuple[pa.Table, np.ndarray]:
-        """The rows that windows give, which are ranges of rows of partitions with these keys, and their ends."""
+        """The rows that windows give, which are ranges of rows of partitions with these keys, and their
+        ends.
+        """
         windows = np.arange(len(low))
         owner = windows
         groups: list[pa.Array] = []

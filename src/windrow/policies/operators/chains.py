@@ -2,8 +2,8 @@
 
     head[k] --> row --> row --> tail[k]          links in `after`, one for each row of the window's log
 
-A window lets go of rows in the order in which they came, and all rows of a key are of one partition; so those that are
-gone are always the first of their chain, and are left behind when somebody next walks it.
+A window lets go of rows in the order in which they came, and all rows of a key are of one partition; so
+those that are gone are always the first of their chain, and are left behind when somebody next walks it.
 """
 
 from __future__ import annotations
@@ -35,10 +35,11 @@ def append(key, base, head, tail, after, gone):  # type: ignore[no-untyped-def]
 
 @jit
 def probe(key, begin, head, after, gone, left, right):  # type: ignore[no-untyped-def]
-    """For each row from `begin` on the rows in the chain of its key, as pairs; up to which row there was room.
+    """For each row from `begin` on the rows in the chain of its key, as pairs; up to which row there was
+    room.
 
-    Returns the row to go on with, and how many pairs there are. Room for one row's pairs is never split: if the first
-    row has more than there is room for, none are given.
+    Returns the row to go on with, and how many pairs there are. Room for one row's pairs is never split: if
+    the first row has more than there is room for, none are given.
     """
     count = 0
     for i in range(begin, key.shape[0]):
@@ -71,7 +72,9 @@ def leave_behind(head, tail, after, gone):  # type: ignore[no-untyped-def]
 
 
 class Chains:
-    """See the module. `gone` and `matched` say of each row whether it has left, and whether it ever had a match."""
+    """See the module. `gone` and `matched` say of each row whether it has left, and whether it ever had a
+    match.
+    """
 
     def __init__(self) -> None:
         self._head = np.full(0, -1)

@@ -3,14 +3,14 @@
     rows       1  1  2  3  1  1           sliding, count(2), count(1), by x
     given      1     2  3  1              the window remembers the last two rows, whether they passed or not
 
-A sliding window (trigger: count(1)) is how much history is remembered; a tumbling one gives the different rows of each
-window. Without `by`, rows are compared in all columns. Null is a value, as is NaN.
+A sliding window (trigger: count(1)) is how much history is remembered; a tumbling one gives the different
+rows of each window. Without `by`, rows are compared in all columns. Null is a value, as is NaN.
 
     input     window-bound          output    preserving: rows pass, and punctuations with them
 
-For each value the last row that had it is known. It is still in the window if it is not older than the window's oldest
-row, because a window lets go of its rows in the order in which they came. So a row costs one look, however long the
-window.
+For each value the last row that had it is known. It is still in the window if it is not older than the
+window's oldest row, because a window lets go of its rows in the order in which they came. So a row costs one
+look, however long the window.
 """
 
 from __future__ import annotations
@@ -120,7 +120,9 @@ class Deduplicate(Windowed):
             self._last[numbers] = rows
 
     def _moved(self, moved: np.ndarray) -> None:
-        """Rows of the log have other numbers; values of which none is left are forgotten, once they are many."""
+        """Rows of the log have other numbers; values of which none is left are forgotten, once they are
+        many.
+        """
         known = self._last >= 0
         self._last[known] = moved[self._last[known]]
         if len(self._last) > max(FEW, 2 * int((self._last >= 0).sum())):

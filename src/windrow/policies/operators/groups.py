@@ -1,6 +1,7 @@
 """Groups inside windows: which groups each window holds, and their rows as ranges.
 
-Rows are put in the order of their groups, oldest first in each. What a window holds of a group is then a range again:
+Rows are put in the order of their groups, oldest first in each. What a window holds of a group is then a
+range again:
 
     rows      0:x  1:y  2:x  3:x  4:y           by group    x: 0 2 3    y: 1 4
     window    |-------------|                   0 .. 2      x: 0 2      y: 1
@@ -20,7 +21,8 @@ from windrow.engine.keys import Keys
 
 @jit
 def group_ranges(group, groups, low, high, owner, which, new_low, new_high):  # type: ignore[no-untyped-def]
-    """For each window its groups in order of appearance, and how many there are in all; -1 if there is no room.
+    """For each window its groups in order of appearance, and how many there are in all; -1 if there is no
+    room.
 
     group: of each row. new_low, new_high: the range among the rows of the group, counted from its first row.
     """
@@ -52,7 +54,9 @@ def group_ranges(group, groups, low, high, owner, which, new_low, new_high):  # 
 def grouped(
     rows: pa.Table, by: Sequence[str], low: np.ndarray, high: np.ndarray
 ) -> tuple[pa.Table, np.ndarray, list[pa.Array], np.ndarray, np.ndarray]:
-    """Rows by group; of each group of each window the window, the group's columns, and its range of these rows."""
+    """Rows by group; of each group of each window the window, the group's columns, and its range of these
+    rows.
+    """
     batch = whole(rows)
     keys = Keys(pa.schema([batch.schema.field(name) for name in by]))
     group = keys.numbers(batch)

@@ -1,8 +1,8 @@
 """A pairing heap for each partition, in arrays: rows come, and the first of them in sort order leaves.
 
-A node is a row number; `child` and `sibling` are its links, `root` the first row of each partition. To come costs one
-comparison, to leave a logarithmic number, amortised (Fredman, Sedgewick, Sleator and Tarjan, 1986). Rows compare by
-the numbers `keys[row]`, from left to right, and as they came if all are equal.
+A node is a row number; `child` and `sibling` are its links, `root` the first row of each partition. To come
+costs one comparison, to leave a logarithmic number, amortised (Fredman, Sedgewick, Sleator and Tarjan,
+1986). Rows compare by the numbers `keys[row]`, from left to right, and as they came if all are equal.
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ def melded(keys, child, sibling, a, b):  # type: ignore[no-untyped-def]
 
 @jit
 def without_first(keys, child, sibling, first):  # type: ignore[no-untyped-def]
-    """The heap without its first row: children are melded in pairs from left to right, the pairs from right to left."""
+    """The heap without its first row: children are melded in pairs from left to right, the pairs from right
+    to left.
+    """
     pairs = -1
     node = child[first]
     while node >= 0:
@@ -62,10 +64,11 @@ def without_first(keys, child, sibling, first):  # type: ignore[no-untyped-def]
 
 @jit
 def play(kind, row, partition, at, base, keys, child, sibling, root, out, marks):  # type: ignore[no-untyped-def]
-    """Rows that come and leave as the tape says; which rows leave in `out`, and where a set of them ends in `marks`.
+    """Rows that come and leave as the tape says; which rows leave in `out`, and where a set of them ends in
+    `marks`.
 
-    A set is what one row, or one instant, makes leave of one partition. A partition that is evicted leaves as a whole.
-    Returns how many rows and sets there are.
+    A set is what one row, or one instant, makes leave of one partition. A partition that is evicted leaves
+    as a whole. Returns how many rows and sets there are.
     """
     count = 0
     sets = 0

@@ -1,8 +1,9 @@
 """Columns to sort by, as whole numbers that compare as the rows do.
 
-Each column becomes two numbers: whether it has a value that compares at all (0: yes, 1: NaN, 2: null, which come last, in
-either direction), and its place in order. Strings are placed by their rank among all strings seen, and new strings move
-the ranks of old ones: `encoded` then also changes the numbers of rows that are held.
+Each column becomes two numbers: whether it has a value that compares at all (0: yes, 1: NaN, 2: null, which
+come last, in either direction), and its place in order. Strings are placed by their rank among all strings
+seen, and new strings move the ranks of old ones: `encoded` then also changes the numbers of rows that are
+held.
 """
 
 from __future__ import annotations

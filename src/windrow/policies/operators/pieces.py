@@ -1,8 +1,8 @@
 """Aggregates over ranges of rows: the content of many windows at once, from shared slices.
 
-A window's content is a range of the rows of its partition. The ranges of all windows that a batch has led to are cut
-wherever one of them begins or ends; each piece is folded once, and a window is a merge of pieces by the store that
-costs least:
+A window's content is a range of the rows of its partition. The ranges of all windows that a batch has led to
+are cut wherever one of them begins or ends; each piece is folded once, and a window is a merge of pieces by
+the store that costs least:
 
     rows       0  1  2  3  4  5  6  7
     windows    |--------|                       count(4), count(2): the pieces are the tumbling windows
@@ -99,7 +99,8 @@ def by_start(low: np.ndarray) -> np.ndarray:
 
 
 class RangeAnswers:
-    """Aggregates fitted to the types of a table; `columns` are those that they read, `sorts` whether one needs sorted values.
+    """Aggregates fitted to the types of a table; `columns` are those that they read, `sorts` whether one
+    needs sorted values.
 
     >>> import pyarrow as pa, windrow as wr
     >>> rows = pa.table({"x": [3, 1, 2, 5]})
@@ -217,7 +218,9 @@ def _taken(
     due: Due,
     ranges: tuple[np.ndarray, np.ndarray],
 ) -> Any:
-    """The partials of all ranges and how many values each has; or, of rows in order, a function that answers."""
+    """The partials of all ranges and how many values each has; or, of rows in order, a function that
+    answers.
+    """
     inputs, rows = source.codes(columns, coded=bool(bound.kinds))
     slots = pieces.cell
     if isinstance(bound.partial, Sequence):

@@ -75,7 +75,8 @@ class Side:
     ) -> tuple[pa.Table, np.ndarray, bool]:
         """Let a batch in, of which the rows `mine` have matches.
 
-        Returns rows that leave without one, at which row of the batch each does, and whether that is after its matches.
+        Returns rows that leave without one, at which row of the batch each does, and whether that is after
+        its matches.
         """
         assert self.window is not None
         tape = self.window.insert(batch)

@@ -3,15 +3,16 @@
     tumbling    batch         each window is given out in order, when it is flushed
     sliding     progressive   whenever a row leaves the window, the first row in order of all that are held is given out
 
-A progressive sort has a window with the trigger count(1). As many rows are held as the window has, but not the same ones:
-the window lets its oldest row go, and the sort the one that comes first:
+A progressive sort has a window with the trigger count(1). As many rows are held as the window has, but not
+the same ones: the window lets its oldest row go, and the sort the one that comes first:
 
     rows       3 1 2 5 4 6           sliding, count(3), count(1), by x
     given            1 2 3           5 comes to a full window: 1 leaves the sort (and 3 the window)
 
-Equal rows stay in the order in which they came; NaN and then null come last. A partition that is evicted is given out in
-order too, and so is what is left when the stream is over, unless `partial` is False. A punctuation stands behind each
-window, and in a progressive sort behind what one row has made leave. (Gedik 2013, section 6.1.3.)
+Equal rows stay in the order in which they came; NaN and then null come last. A partition that is evicted is
+given out in order too, and so is what is left when the stream is over, unless `partial` is False. A
+punctuation stands behind each window, and in a progressive sort behind what one row has made leave. (Gedik
+2013, section 6.1.3.)
 """
 
 from __future__ import annotations
@@ -122,7 +123,9 @@ class Sort(Windowed):
             self._in_order(taken(self.window.log, self.window.order[positions]), owner)
 
     def _in_order(self, rows: pa.Table, owner: np.ndarray) -> None:
-        """Give out rows by the windows that own them, which are numbered and come one after the other, and in order in each."""
+        """Give out rows by the windows that own them, which are numbered and come one after the other, and
+        in order in each.
+        """
         columns = [rows.column(name) for name, _ in self.by]
         names = [f"c{i}" for i in range(len(columns) + 1)]
         table = pa.Table.from_arrays([pa.array(owner), *columns], names=names)

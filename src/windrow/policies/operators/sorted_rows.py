@@ -1,6 +1,7 @@
 """The rows of a progressive sort: a log of its own, and a heap for each partition.
 
-The window that says when a row leaves lets go of its oldest one; the sort keeps rows that the window no longer has.
+The window that says when a row leaves lets go of its oldest one; the sort keeps rows that the window no
+longer has.
 """
 
 from __future__ import annotations

@@ -1,13 +1,15 @@
 """An operator with one input and a window on it: the base of most operators, and of the user's own.
 
-To write one of your own, subclass `Windowed`, and define a method for each window event that you want, named after it:
+To write one of your own, subclass `Windowed`, and define a method for each window event that you want, named
+after it:
 
     class Largest(Windowed):
         def trigger(self, event):
             self.emit(event.content.sort_by("x")[-1:])
 
-The operator is told of these events and pays for no others. `emit` submits rows, `punctuate` ends a window downstream.
-Policies, partitions, time, punctuations and snapshots are the window's affair (Gedik 2013, sections 4.1.3 and 5).
+The operator is told of these events and pays for no others. `emit` submits rows, `punctuate` ends a window
+downstream. Policies, partitions, time, punctuations and snapshots are the window's affair (Gedik 2013,
+sections 4.1.3 and 5).
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ FEW_MARKS = 2
 
 
 class Windowed(Operator):
-    """An operator with one input and a window on it, which tells what happens to the methods named after events.
+    """An operator with one input and a window on it, which tells what happens to the methods named after
+    events.
 
     A subclass of `Windowed` that names no `model` takes every window, and generates punctuations.
     """
@@ -86,12 +89,16 @@ class Windowed(Operator):
         return ()
 
     def played(self, tape: Any, batch: pa.RecordBatch | None) -> None:
-        """What happened in one call, of the events that are `recorded`; `batch` is what was inserted, if something was."""
+        """What happened in one call, of the events that are `recorded`; `batch` is what was inserted, if
+        something was.
+        """
 
     takes_whole_windows = False
 
     def whole_windows(self, rows: pa.Table, low: np.ndarray, high: np.ndarray) -> None:
-        """Punctuations have made windows of these ranges of rows, which no window has seen; partitions are all in one."""
+        """Punctuations have made windows of these ranges of rows, which no window has seen; partitions are
+        all in one.
+        """
         raise NotImplementedError
 
     def window_made(self) -> None:
@@ -112,7 +119,9 @@ class Windowed(Operator):
         return self.poll()
 
     def _punctuated(self, stretch: Punctuated) -> None:
-        """Windows between punctuations; those that begin and end in one stretch need not go through the window, if there are many."""
+        """Windows between punctuations; those that begin and end in one stretch need not go through the
+        window, if there are many.
+        """
         self.window.subwindows.require_keys(whole(stretch.table))
         marks = np.unique(stretch.marks)
         if len(marks) > FEW_MARKS and self.takes_whole_windows and self.spec.partition_eviction is None:
@@ -170,7 +179,9 @@ class Windowed(Operator):
         return TumblingWindow if isinstance(self.spec, Tumbling) else SlidingWindow
 
     def _begin(self, schema: pa.Schema, state: bytes | None) -> None:
-        """Make the window, or one that goes on from a snapshot; it is asked for what the operator wants, and for no more."""
+        """Make the window, or one that goes on from a snapshot; it is asked for what the operator wants, and
+        for no more.
+        """
         self.fitted(schema)
         window = self._kind(self.spec, schema, **self._options(schema))
         for name in NAMES:

@@ -1,7 +1,9 @@
-"""The operators, naively: what Aggregate, Join, Sort and Deduplicate give out, row by row, over naive windows.
+"""The operators, naively: what Aggregate, Join, Sort and Deduplicate give out, row by row, over naive
+windows.
 
-What an operator gives out is a list of rows, with `PUNCTUATION` between them: one behind each set of rows that one
-window event has led to. An outer join with ports of their own for rows without a match has a list for each port.
+What an operator gives out is a list of rows, with `PUNCTUATION` between them: one behind each set of rows
+that one window event has led to. An outer join with ports of their own for rows without a match has a list
+for each port.
 """
 
 from __future__ import annotations
@@ -85,7 +87,9 @@ class NaiveAggregate(NaiveOperator):
 
 
 class NaiveSort(NaiveOperator):
-    """Batch: each flushed window in order. Progressive: for each row that leaves the window, the first in order."""
+    """Batch: each flushed window in order. Progressive: for each row that leaves the window, the first in
+    order.
+    """
 
     def __init__(
         self,

@@ -1,4 +1,5 @@
-"""A naive window of policies: one tuple at a time, lists of plain rows, Tables I and II as they stand in the paper.
+"""A naive window of policies: one tuple at a time, lists of plain rows, Tables I and II as they stand in the
+paper.
 
     Tumbling, Table I                          Sliding, Table II      trigger: count      delta       time
     count    insert, then flush                eviction: count                 E I T      T E I       E I | T
@@ -6,9 +7,10 @@
     time     flush | insert                              time                  I T | E    T I | E     I | E | T
     punct    flush when a punctuation comes              `|`: independent; E evict, I insert, T trigger
 
-Time is a number that `advance` moves. What happens is told to a listener, event by event, with what the subwindow holds
-at that moment. Nothing here is fast, shared or clever: it is the definition that the compiled windows are compared with
-(Gedik, "Generic windowing support for extensible stream processing systems", 2013, sections 3.3 and 3.5).
+Time is a number that `advance` moves. What happens is told to a listener, event by event, with what the
+subwindow holds at that moment. Nothing here is fast, shared or clever: it is the definition that the
+compiled windows are compared with (Gedik, "Generic windowing support for extensible stream processing
+systems", 2013, sections 3.3 and 3.5).
 """
 
 from __future__ import annotations
@@ -48,7 +50,9 @@ ORDERS: dict[tuple[type, type], str] = {
 
 @dataclass(frozen=True)
 class Happened:
-    """An event: its name, the subwindow's partition, the rows in the subwindow at that moment, and the row it is about."""
+    """An event: its name, the subwindow's partition, the rows in the subwindow at that moment, and the row
+    it is about.
+    """
 
     name: str
     partition: Partition
@@ -134,7 +138,9 @@ class NaiveWindow:
                 del self.subwindows[subwindow.partition]
 
     def advance(self, to: int) -> None:
-        """Let time pass until `to`: what falls due on the way happens in order; at one instant, first what leaves."""
+        """Let time pass until `to`: what falls due on the way happens in order; at one instant, first what
+        leaves.
+        """
         while True:
             due = [instant for instant in self.instants() if instant <= to]
             if not due:
@@ -230,7 +236,9 @@ class NaiveWindow:
         return found
 
     def _pass(self) -> None:
-        """What is due now: who is full, what leaves, and then triggers or flushes; each in order of creation."""
+        """What is due now: who is full, what leaves, and then triggers or flushes; each in order of
+        creation.
+        """
         evict, trigger = self.spec.eviction, self.spec.trigger
         subwindows = list(self.subwindows.values())
         if isinstance(self.spec, Sliding):
