@@ -162,6 +162,11 @@ class Window(Contents):
                 raise
             return self._end(read)
 
+    def check(self, batch: pa.RecordBatch) -> None:
+        """An error if `insert` would refuse these rows; none is taken."""
+        with self.locked():
+            self._machine.read(batch)
+
     def punctuate(self) -> Tape:
         """A punctuation comes: all subwindows are flushed, oldest first.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +19,11 @@ from windrow.policies.ports import Model, Punctuated, joined
 from windrow.policies.spec import Sliding, Tumbling
 from windrow.policies.text import parse
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from windrow.policies.window import Window
+
 Spec = Tumbling | Sliding
 
 
@@ -26,6 +31,13 @@ class Operator:
     """The base of all operators: a `model` of its ports, a window (or None) for each input, and what it has given out."""
 
     model: Model = Model()
+    _made_of: tuple[tuple[Any, ...], dict[str, Any]]
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        """Remember what the operator is made of: others like it are made where it runs on Spark."""
+        operator = super().__new__(cls)
+        operator._made_of = args, options
+        return operator
 
     def __init__(
         self, windows: Sequence[Spec | str | None] = (None,), partition_by: Sequence[Any] = ((),)
@@ -102,6 +114,63 @@ class Operator:
                 given[-1] = Punctuated(last.table, np.append(last.marks, len(last)))
                 return
         self.emit(self._nothing(port).table, port=port, punctuated=True)
+
+    # -- elsewhere -------------------------------------------------------------------------------
+
+    def on_spark(
+        self,
+        *frames: DataFrame,
+        time: str | Sequence[str] | None = None,
+        punctuation: str | None = None,
+        side_rows: bool = False,
+        buckets: int = 16,
+        watermark: str | None = None,
+        metrics: str = "windrow",
+    ) -> DataFrame:
+        """The same operator on Spark: a DataFrame for each input, batch or streaming, and one comes out.
+
+        Rows come to the windows in the order of `time` (a column, or one for each input). In a stream they wait
+        until the watermark, on that column or on the one that `watermark` names, has passed them; late ones
+        are counted in the observed metrics named `metrics`, and with `side_rows` are rows of the result, in the
+        columns `side`, `side_reason` and `side_row`. Windows that go by the clock take no `time`: rows enter as
+        they come, and timers do the rest. `punctuation` is a boolean column that is true in rows that are
+        punctuations. Partitions are spread over `buckets`.
+
+        >>> from windrow import policies as wp
+        >>> unique = wp.Deduplicate("sliding, count(1000), count(1), partitioned", "id", partition_by="user")
+        >>> def once(events):
+        ...     return events.transform(unique.on_spark, time="ts")
+        """
+        from windrow.spark.policies.frame import Options, on_spark
+
+        options = Options(
+            time=time,
+            punctuation=punctuation,
+            side_rows=side_rows,
+            buckets=buckets,
+            watermark=watermark,
+            metrics=metrics,
+        )
+        return on_spark(self, frames, options)
+
+    @property
+    def recipe(self) -> tuple[type[Self], tuple[Any, ...], dict[str, Any]]:
+        """What makes another operator like this one: a class and arguments, without the clock."""
+        args, options = self._made_of
+        return type(self), args, {name: value for name, value in options.items() if name != "clock"}
+
+    def result_schema(self, *inputs: pa.Schema) -> pa.Schema:
+        """The columns that come out on the first port, for inputs with these; nothing has come in before."""
+        for port, schema in enumerate(inputs):
+            self.process(schema.empty_table(), port)
+        known = self._schemas[0]
+        if known is None:
+            raise QueryError(f"{type(self).__name__} does not tell its columns before there are rows")
+        return known
+
+    def open_windows(self) -> list[Window]:
+        """The windows that there are by now."""
+        return []
 
     # -- state -----------------------------------------------------------------------------------
 

@@ -62,6 +62,29 @@ def probe(key, begin, head, after, gone, left, right):  # type: ignore[no-untype
 
 
 @jit
+def probe_between(key, place, begin, head, after, came, left_at, left, right):  # type: ignore[no-untyped-def]
+    """As `probe`, of rows that have a place each, in order: they meet who came before it and left after."""
+    count = 0
+    for i in range(begin, key.shape[0]):
+        k = key[i]
+        if k < 0:
+            continue
+        while head[k] >= 0 and left_at[head[k]] < place[i]:
+            head[k] = after[head[k]]
+        row = head[k]
+        found = count
+        while row >= 0 and came[row] < place[i]:
+            if found == left.shape[0]:
+                return i, count
+            left[found] = i
+            right[found] = row
+            found += 1
+            row = after[row]
+        count = found
+    return key.shape[0], count
+
+
+@jit
 def leave_behind(head, tail, after, gone):  # type: ignore[no-untyped-def]
     """Let every chain begin with a row that is there."""
     for k in range(head.shape[0]):
@@ -106,6 +129,18 @@ class Chains:
         while True:
             left, right = np.empty(room, np.int64), np.empty(room, np.int64)
             reached, count = probe(key, begin, self._head, self._after, self.gone, left, right)
+            if reached > begin or count:
+                return reached, left[:count], right[:count]
+            room *= 4
+
+    def probe_between(
+        self, key: np.ndarray, place: np.ndarray, lives: tuple[np.ndarray, np.ndarray], begin: int, room: int
+    ) -> tuple[int, np.ndarray, np.ndarray]:
+        """As `probe`, with the place of each key and those at which rows come and leave."""
+        while True:
+            left, right = np.empty(room, np.int64), np.empty(room, np.int64)
+            chain = self._head, self._after
+            reached, count = probe_between(key, place, begin, *chain, *lives, left, right)
             if reached > begin or count:
                 return reached, left[:count], right[:count]
             room *= 4

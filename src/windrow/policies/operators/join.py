@@ -3,12 +3,14 @@
     left     a   b       c            a row is first inserted into its own window; then it is matched, oldest first, with
     right          x  y     z         what the other window holds: x with a, b; y with a, b; c with x, y; z with a, b, c
 
-Windows are sliding, with the trigger count(1). `on` names columns that must be equal, found by hash; `match` is any
-predicate over pairs, computed for many of them at once. Without `on`, every pair is tried. A window of count(0) keeps
-nothing: its rows only look up (a one-sided join). With partitioned windows, rows meet those of their own partition.
+Windows are sliding, with the trigger count(1). `on` names columns that must be equal, found by hash; `match`
+is any predicate over pairs, computed for many of them at once. Without `on`, every pair is tried. A window
+of count(0) keeps nothing: its rows only look up (a one-sided join). With partitioned windows, rows meet
+those of their own partition.
 
-`how` is "inner", "left", "right" or "full". In an outer join, a row that leaves its window without ever having had a match is
-given out too, with nulls for the other side; with `unmatched="apart"` it goes to a port of its own, as it came.
+`how` is "inner", "left", "right" or "full". In an outer join, a row that leaves its window without ever
+having had a match is given out too, with nulls for the other side; with `unmatched="apart"` it goes to a
+port of its own, as it came.
 
     inputs    oblivious
     outputs   matches: generating, a punctuation behind the matches of each row; left, right: free
@@ -33,13 +35,16 @@ from windrow.errors import QueryError
 from windrow.policies.clock import Clock
 from windrow.policies.operators.base import Operator
 from windrow.policies.operators.chains import FEW
+from windrow.policies.operators.interleaved import take_together
 from windrow.policies.operators.rows import taken
 from windrow.policies.operators.side import OUTER, SIDES, Side
 from windrow.policies.operators.state import framed, unframed
 from windrow.policies.ports import FREE, GENERATING, OBLIVIOUS, Input, Model, Output, Punctuated
 from windrow.policies.spec import Count, Sliding, Tumbling
+from windrow.policies.window import Window
 
 Predicate = Callable[[pa.Table, pa.Table], Any]
+Probe = Callable[[np.ndarray, int, int], tuple[int, np.ndarray, np.ndarray]]
 Pairs = str | Sequence[str | tuple[str, str]]
 
 # So many pairs are looked at together.
@@ -84,8 +89,8 @@ class Join(Operator):
             raise QueryError(f"unmatched is 'together' or 'apart', not {unmatched!r}")
         self.how, self.on, self.suffix = how, _pairs(on), suffix
         self._match, self.clock = match, clock
-        self._apart = unmatched == "apart"
-        ports = tuple(Output(SIDES[side], FREE) for side in OUTER[how] if self._apart)
+        self.apart = unmatched == "apart"
+        ports = tuple(Output(SIDES[side], FREE) for side in OUTER[how] if self.apart)
         inputs = tuple(Input(name, OBLIVIOUS, _refusal) for name in SIDES)
         self.model = Model(inputs, (Output("matches", GENERATING), *ports))
         by = _pairs(partition_by)
@@ -102,7 +107,7 @@ class Join(Operator):
 
     def described(self) -> str:
         """See `Operator`."""
-        return repr((super().described(), self.on, self.how, self._apart, self.suffix))
+        return repr((super().described(), self.on, self.how, self.apart, self.suffix))
 
     # -- the stream ------------------------------------------------------------------------------
 
@@ -114,9 +119,22 @@ class Join(Operator):
         side, other = self._sides[port], self._sides[1 - port]
         with self._locked():
             side.fit(table.schema.remove_metadata())
+            if self._schemas[0] is None and side.schema is not None and other.schema is not None:
+                self._schemas[0] = self.with_nulls(port, side.schema.empty_table()).schema
             self._flush_waiting()
             if table.num_rows:
                 self._take(whole(table), side, other)
+        return self.poll()
+
+    def process_together(
+        self, rows: tuple[pa.Table, pa.Table], places: tuple[np.ndarray, np.ndarray]
+    ) -> list[Punctuated]:
+        """As `process`, of rows of both sides; `places` say where those of each stand in one order."""
+        with self._locked():
+            for side, table in zip(self._sides, rows, strict=True):
+                side.fit(table.schema.remove_metadata())
+            take_together(self, self._sides, tuple(map(whole, rows)), places)
+            self._tidy()
         return self.poll()
 
     def _take(self, batch: pa.RecordBatch, side: Side, other: Side) -> None:
@@ -124,14 +142,16 @@ class Join(Operator):
         if other.window is not None:
             other.left(other.window.advance())
         keys = self.numbers(batch, side)
-        mine, theirs = self._matches(batch, keys, side, other)
+        mine, theirs = self.matches(batch, keys, side, other, other.chains.probe)
         alone, when, late = side.insert(batch, keys, mine)
         other.chains.matched[theirs] = True
         self._give(batch, side, other, mine, theirs, alone, when, late)
         self._tidy()
 
     def numbers(self, batch: pa.RecordBatch, side: Side) -> np.ndarray:
-        """The number of each row's key; -1 where a column that must be equal is null, which is equal to nothing."""
+        """The number of each row's key; -1 where a column that must be equal is null, which is equal to
+        nothing.
+        """
         if not self.compared:
             return np.zeros(batch.num_rows, np.int64)
         columns = [batch.column(pair[side.place]) for pair in self.compared]
@@ -147,17 +167,17 @@ class Join(Operator):
                 found[column.is_null().to_numpy(zero_copy_only=False)] = -1
         return found
 
-    def _matches(
-        self, batch: pa.RecordBatch, keys: np.ndarray, side: Side, other: Side
+    def matches(
+        self, batch: pa.RecordBatch, keys: np.ndarray, side: Side, other: Side, probe: Probe
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Pairs of a row of the batch and a row of the other side's log, in order."""
-        if other.window is None or not other.keeps:
+        """Pairs of a row of the batch and a row of the other side's log, in order; `probe` finds them."""
+        if other.window is None or not other.keeps or not len(keys):
             return np.empty(0, np.int64), np.empty(0, np.int64)
         other.chains.know(self.known)
         found: list[tuple[np.ndarray, np.ndarray]] = []
         begin = 0
         while begin < len(keys):
-            begin, mine, theirs = other.chains.probe(keys, begin, PAIRS_AT_ONCE)
+            begin, mine, theirs = probe(keys, begin, PAIRS_AT_ONCE)
             if self._match is not None and len(mine):
                 kept = self._agreed(batch, mine, theirs, side, other)
                 mine, theirs = mine[kept], theirs[kept]
@@ -201,10 +221,10 @@ class Join(Operator):
     ) -> None:
         """Give out matches, and rows `alone`, in the order of the rows of the batch that caused them.
 
-        A row that leaves to make space does so before the row that comes is matched, and one that is not kept at all after
-        that (`late`).
+        A row that leaves to make space does so before the row that comes is matched, and one that is not
+        kept at all after that (`late`).
         """
-        if alone.num_rows and self._apart:
+        if alone.num_rows and self.apart:
             self.lone(side, alone)
             alone, when = alone.slice(0, 0), when[:0]
         elif alone.num_rows and other.schema is None:
@@ -215,10 +235,10 @@ class Join(Operator):
         assert other.window is not None
         tables = [pa.Table.from_batches([batch]).take(pa.array(mine)), taken(other.window.log, theirs)]
         left, right = tables if side.place == 0 else reversed(tables)
-        matches = self._side_by_side(left, right)
+        matches = self.side_by_side(left, right)
         ends = np.flatnonzero(np.diff(mine, append=-1)) + 1
         if alone.num_rows:
-            together = pa.concat_tables([matches, self._with_nulls(side.place, alone)])
+            together = pa.concat_tables([matches, self.with_nulls(side.place, alone)])
             order = np.argsort(np.concatenate([2 * mine + 1, 2 * when + 2 * late]), kind="stable")
             place = np.empty(len(order), np.int64)
             place[order] = np.arange(len(order))
@@ -227,10 +247,10 @@ class Join(Operator):
 
     def lone(self, side: Side, rows: pa.Table) -> None:
         """Give out rows that left without a match, on their own."""
-        if self._apart:
+        if self.apart:
             self.emit(rows, port=1 + OUTER[self.how].index(side.place))
         elif self._sides[1 - side.place].schema is not None:
-            self.emit(self._with_nulls(side.place, rows))
+            self.emit(self.with_nulls(side.place, rows))
         else:
             self._waiting.append((side.place, rows))
 
@@ -240,9 +260,9 @@ class Join(Operator):
             return
         waiting, self._waiting = self._waiting, []
         for place, rows in waiting:
-            self.emit(self._with_nulls(place, rows))
+            self.emit(self.with_nulls(place, rows))
 
-    def _side_by_side(self, left: pa.Table, right: pa.Table) -> pa.Table:
+    def side_by_side(self, left: pa.Table, right: pa.Table) -> pa.Table:
         names = [*left.column_names, *(self._renamed(name) for name in right.column_names)]
         return pa.Table.from_arrays([*left.columns, *right.columns], names=names)
 
@@ -250,12 +270,16 @@ class Join(Operator):
         left = self._sides[0].schema
         return name + self.suffix if left is not None and name in left.names else name
 
-    def _with_nulls(self, place: int, rows: pa.Table) -> pa.Table:
+    def with_nulls(self, place: int, rows: pa.Table) -> pa.Table:
         schema = self._sides[1 - place].schema
         assert schema is not None
         nulls = [pa.nulls(rows.num_rows, field.type) for field in schema]
         empty = pa.Table.from_arrays(nulls, schema=schema.remove_metadata())
-        return self._side_by_side(rows, empty) if place == 0 else self._side_by_side(empty, rows)
+        return self.side_by_side(rows, empty) if place == 0 else self.side_by_side(empty, rows)
+
+    def open_windows(self) -> list[Window]:
+        """See `Operator`."""
+        return [side.window for side in self._sides if side.window is not None]
 
     def finish(self) -> list[Punctuated]:
         """See `Operator`. Rows that are still in a window have not left it."""

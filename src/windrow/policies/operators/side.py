@@ -15,6 +15,7 @@ from windrow.policies.operators.chains import Chains
 from windrow.policies.operators.rows import held, taken
 from windrow.policies.operators.state import array_part
 from windrow.policies.spec import Count
+from windrow.policies.tape import Tape
 from windrow.policies.window import SlidingWindow
 from windrow.schema import require_columns
 
@@ -78,19 +79,48 @@ class Side:
         Returns rows that leave without one, at which row of the batch each does, and whether that is after
         its matches.
         """
+        return self.outcome(self.enter(batch, keys), batch, mine)
+
+    def enter(self, batch: pa.RecordBatch, keys: np.ndarray) -> Tape:
+        """Let a batch in; what it has done to the window."""
         assert self.window is not None
         tape = self.window.insert(batch)
+        if self.keeps:
+            self.chains.know(self._join.known)
+            self.chains.append(keys, self.window.log.base)
+        return tape
+
+    def outcome(
+        self, tape: Tape, batch: pa.RecordBatch, mine: np.ndarray
+    ) -> tuple[pa.Table, np.ndarray, bool]:
+        """See `insert`: what follows once it is known which rows of the batch have matches."""
+        assert self.window is not None
         if not self.keeps:
             alone = np.ones(batch.num_rows, np.bool_)
             alone[mine] = False
             rows = np.flatnonzero(alone) if self._outer else np.empty(0, np.int64)
             return pa.Table.from_batches([batch]).take(pa.array(rows)), rows, True
-        base = self.window.log.base
-        self.chains.know(self._join.known)
-        self.chains.append(keys, base)
-        self.chains.matched[base + mine] = True
+        self.chains.matched[self.window.log.base + mine] = True
         alone, when = self._leave(tape)
         return alone, when, False
+
+    def lives(self, tape: Tape, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """At which place each row of the log came and left, now that a batch was let in.
+
+        Its rows have these places. One that was there before came at -1; one that is still there leaves at no
+        place that there is.
+        """
+        assert self.window is not None
+        if not self.keeps:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        came = np.full(len(self.chains.gone), -1)
+        came[self.window.log.base : self.window.log.base + len(places)] = places
+        left_at = np.where(self.chains.gone, -1, np.iinfo(np.int64).max)
+        rows, event = self._leaving(tape)
+        # What leaves by the clock does so before any row of the batch comes.
+        cause = tape.row[event]
+        left_at[rows] = np.where(cause < 0, -1, places[cause])
+        return came, left_at
 
     def left(self, tape: Any) -> None:
         """Rows have left by themselves."""
@@ -101,16 +131,21 @@ class Side:
     def _leave(self, tape: Any) -> tuple[pa.Table, np.ndarray]:
         """Note which rows leave; those that never had a match in an outer join, and the rows that caused it."""
         assert self.window is not None
-        single = tape.kind == BEFORE_EVICT
-        # A row that is evicted is the oldest one; a partition that is evicted leaves as a whole.
-        high = np.where(single, tape.low + 1, tape.high)
-        positions, event = Runs(tape.low, high, np.arange(len(tape))).located()
-        rows = self.window.order[positions]
+        rows, event = self._leaving(tape)
         self.chains.gone[rows] = True
         if not self._outer:
             rows = rows[:0]
         alone = ~self.chains.matched[rows]
         return taken(self.window.log, rows[alone]), tape.row[event[: len(rows)]][alone]
+
+    def _leaving(self, tape: Tape) -> tuple[np.ndarray, np.ndarray]:
+        """The rows of the log that leave, and the event of each."""
+        assert self.window is not None
+        single = tape.kind == BEFORE_EVICT
+        # A row that is evicted is the oldest one; a partition that is evicted leaves as a whole.
+        high = np.where(single, tape.low + 1, tape.high)
+        positions, event = Runs(tape.low, high, np.arange(len(tape))).located()
+        return self.window.order[positions], event
 
     def save(self) -> dict[str, bytes]:
         """The window, and which of its rows have had a match."""
