@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from windrow import policies as wp
-from windrow.errors import UserFunctionError
+from windrow.errors import DataError, UserFunctionError
 from windrow.policies import spec as specs
 from windrow.testing.policies import NaiveWindow
 
@@ -116,3 +116,59 @@ def test_many_partitions_come_and_go_as_in_the_naive_model(selection, evicting):
             naive.insert({"k": key, "id": begin + i})
     wanted = ("partition_eviction", "trigger")
     assert found == [(event.name, event.partition[0]) for event in told if event.name in wanted]
+
+
+def by_delta(eviction, clock=None, **options):
+    spec = wp.sliding(wp.delta("d", 3), wp.count(1), partitioned=True, partition_eviction=eviction, **options)
+    schema = pa.schema([("k", pa.string()), ("d", pa.int64())])
+    window = wp.SlidingWindow(spec, schema, partition_by="k", clock=clock)
+    window.record("partition_eviction")
+    return window
+
+
+def test_a_partition_evicted_by_count_may_begin_anew_with_any_value():
+    window = by_delta(wp.partition_count(2))
+    tape = window.insert(pa.table({"k": ["a", "b", "c", "a"], "d": [9, 1, 1, 2]}))
+    assert [window.key_of(p) for p in tape.partition] == ["a", "b"]
+    assert window.content("a")["d"].to_pylist() == [2]
+
+
+def test_a_partition_evicted_for_its_rows_may_begin_anew_with_any_value():
+    window = by_delta(wp.tuple_count(2))
+    window.insert(pa.table({"k": ["a", "a"], "d": [8, 9]}))
+    window.insert(pa.table({"k": ["b", "a"], "d": [1, 2]}))
+    assert window.content("a")["d"].to_pylist() == [2]
+
+
+def test_a_row_that_evicts_its_own_partition_is_compared_before():
+    window = by_delta(wp.tuple_count(2))
+    window.insert(pa.table({"k": ["a", "a"], "d": [8, 9]}))
+    with pytest.raises(DataError, match="this comes after 9"):
+        window.insert(pa.table({"k": ["a"], "d": [2]}))
+
+
+def test_a_partition_evicted_for_its_age_may_begin_anew_with_any_value():
+    clock = wp.VirtualClock()
+    window = by_delta(wp.partition_age(5), clock)
+    window.insert(pa.table({"k": ["a"], "d": [9]}))
+    clock.advance(6)
+    window.insert(pa.table({"k": ["b", "a"], "d": [1, 2]}))
+    assert window.content("a")["d"].to_pylist() == [2]
+
+
+def test_a_partition_evicted_by_a_function_may_begin_anew_with_any_value():
+    window = by_delta(wp.partition_count(2), selection=lambda subwindows: [0])
+    window.insert(pa.table({"k": ["a", "b", "c", "a"], "d": [9, 1, 1, 2]}))
+    assert window.partitions()["k"].to_pylist() == ["c", "a"]
+
+
+def test_values_that_go_back_where_nothing_was_evicted_are_refused_and_nothing_has_changed():
+    window = by_delta(wp.partition_count(2))
+    window.insert(pa.table({"k": ["a", "b"], "d": [5, 6]}))
+    with pytest.raises(DataError, match="this comes after 3") as raised:
+        window.insert(pa.table({"k": ["b", "c", "c"], "d": [6, 3, 2]}))
+    assert raised.value.row == 2
+    assert window.partitions()["k"].to_pylist() == ["a", "b"]
+    assert window.content("b")["d"].to_pylist() == [6]
+    assert window.taken == 2
+    assert len(window) == 2

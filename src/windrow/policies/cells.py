@@ -6,6 +6,7 @@ their cells (`engine.partials`). Aggregates that share a partial, as `sum` and `
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,11 +17,10 @@ from windrow.engine.cutting import Cells
 from windrow.engine.partials.scalars import Numbers, lowered
 from windrow.engine.snapshot.parts import Reader, Writer
 from windrow.engine.user_functions import blame, field_types, lower_failed
-from windrow.errors import DataError, StateError
 from windrow.policies.events import BEFORE_FLUSH
 from windrow.policies.folding import Asked, InCells
 from windrow.policies.inputs import Inputs
-from windrow.policies.layout import CELL
+from windrow.policies.layout import CELL, FLAGS, LIVE
 
 if TYPE_CHECKING:
     from windrow.policies.contents import Contents
@@ -39,7 +39,6 @@ class FoldedCells(InCells):
             if self._key(one) not in self._stores:
                 self._stores[self._key(one)] = _store(one)
         self._taken = 0
-        self._failed = False
         inputs.on_recoded(self._recode)
 
     def _key(self, one: Asked) -> tuple[Any, ...]:
@@ -60,11 +59,27 @@ class FoldedCells(InCells):
                     store.recode(position, moved)
 
     def read(self, batch: pa.RecordBatch) -> None:
-        if self._failed:
-            raise StateError(
-                "a function of the user's own raised, and what it left is half folded: begin anew"
-            )
         self._inputs.read(batch)
+
+    def require(self, batch: pa.RecordBatch) -> None:
+        self._inputs.require(batch)
+
+    def may_fail(self, rows: int) -> bool:
+        return self._inputs.may_fail(self._asked, rows)
+
+    def saved(self, window: Contents, touched: np.ndarray) -> Callable[[], None]:
+        table = window.subwindows.table[touched]
+        cells = table[(table[:, FLAGS] & LIVE > 0) & (table[:, CELL] >= 0), CELL]
+        kept = [store.save(cells, 1) for store in self._stores.values()]
+        taken = self._taken
+
+        def back() -> None:
+            self._taken = taken
+            self.release_but(window)
+            for store, arrays in zip(self._stores.values(), kept, strict=True):
+                store.load(arrays, cells, 1)
+
+        return back
 
     def fold(self, window: Contents, low: int, high: int) -> None:
         position = window.position[low:high]
@@ -79,7 +94,6 @@ class FoldedCells(InCells):
             except Exception as problem:  # a user's function may raise anything
                 if not (isinstance(partial, Scalars) and partial.own):
                     raise
-                self._failed = True
                 rows = np.flatnonzero(cells >= 0)
                 raise blame(partial, [x[rows] for x in inputs], rows + low, problem) from problem
 
@@ -87,26 +101,22 @@ class FoldedCells(InCells):
         flushed = np.flatnonzero(tape.kind == BEFORE_FLUSH)
         partition, cells = tape.partition[flushed], tape.tuple[flushed]
         columns = dict(zip(window.subwindows.by, window.keys(partition), strict=True))
-        columns |= {one.name: self._answer(one, cells, window, partition) for one in self._asked}
+        row = tape.row[flushed]
+        columns |= {one.name: self._answer(one, cells, window, partition, row) for one in self._asked}
         return pa.table(columns)
 
-    def _answer(self, one: Asked, cells: np.ndarray, window: Contents, partition: np.ndarray) -> pa.Array:
+    def _answer(
+        self, one: Asked, cells: np.ndarray, window: Contents, partition: np.ndarray, row: np.ndarray
+    ) -> pa.Array:
         store = self._stores[self._key(one)]
         decoders = self._inputs.decoders(one.columns)
         fields, n = [field[cells] for field in store.fields], store.n[cells]
         bound = one.bound
-        if bound.check is not None:
-            overflow = bound.check(fields, n > 0)
-            if overflow is not None:
-                key = window.key_of(int(partition[overflow[0]]))
-                where = f"the subwindow of {key!r}" if window.subwindows.by else "the window"
-                raise DataError(
-                    one.columns[0], -1, overflow[1], f"{one.aggregate} of {where} overflows int64"
-                )
+        one.require_fit(fields, n, window, partition, row)
         try:
             return lowered(bound, fields, n, decoders)
         except Exception as problem:  # a user's function may raise anything
-            if not (isinstance(bound.partial, Scalars) and bound.partial.own):
+            if not one.own:
                 raise
             raise lower_failed(bound, problem) from problem
 
@@ -114,9 +124,9 @@ class FoldedCells(InCells):
         cell = int(window.subwindows.table[number, CELL])
         if cell < 0:
             return {one.name: None for one in self._asked}
-        chosen = np.array([cell])
-        partition = np.array([number])
-        return {one.name: self._answer(one, chosen, window, partition)[0].as_py() for one in self._asked}
+        chosen, partition, row = (np.array([value]) for value in (cell, number, -1))
+        answers = {one.name: self._answer(one, chosen, window, partition, row) for one in self._asked}
+        return {name: answer[0].as_py() for name, answer in answers.items()}
 
     def save(self, window: Contents, writer: Writer) -> None:
         writer.array("taken", np.array([self._taken]))

@@ -22,23 +22,31 @@ from windrow.schema import require_columns
 
 
 @jit
-def first_backwards(numbers, values, last, table, seen, latest, batch):  # type: ignore[no-untyped-def]
+def first_backwards(numbers, values, last, table, seen, latest, batch, at, victim):  # type: ignore[no-untyped-def]
     """The first row whose value is less than the one before it in its partition, or -1.
 
     last:   the last value of each partition that has a subwindow
     latest: scratch; good for partitions that this batch has touched, whose `seen` is its number
+    victim: partitions that are evicted on the way, before row `at` is compared; `seen` is then minus its number
     """
+    k = 0
     for i in range(numbers.shape[0]):
+        while k < at.shape[0] and at[k] == i:
+            seen[victim[k]] = -batch
+            k += 1
         p = numbers[i]
         if seen[p] == batch:
             if values[i] < latest[p]:
                 return i
         else:
-            seen[p] = batch
-            if table[p, FLAGS] & LIVE and values[i] < last[p]:
+            if seen[p] != -batch and table[p, FLAGS] & LIVE and values[i] < last[p]:
                 return i
+            seen[p] = batch
         latest[p] = values[i]
     return -1
+
+
+_NONE = np.empty(0, np.int64)
 
 
 @jit
@@ -93,23 +101,31 @@ class DeltaColumn:
             raise DataError(self.column, row, shown(array[row]), "does not fit in 64 bits")
         return values
 
-    def require_forward(
-        self, numbers: np.ndarray, values: np.ndarray, table: np.ndarray, arrays: dict[str, np.ndarray]
-    ) -> None:
-        """Refuse a batch in which the values of a partition go back."""
+    def problem(
+        self,
+        numbers: np.ndarray,
+        values: np.ndarray,
+        table: np.ndarray,
+        arrays: dict[str, np.ndarray],
+        evicted: tuple[np.ndarray, np.ndarray] = (_NONE, _NONE),
+    ) -> DataError | None:
+        """What is wrong with a batch in which the values of a partition go back; None if none do.
+
+        A partition that is evicted may begin anew anywhere; `evicted` are rows, and the partitions evicted before them.
+        """
         self._batch += 1
         last, latest, seen = (arrays[f"{word} {self._role}"] for word in ("last", "latest", "seen"))
-        row = int(first_backwards(numbers, values, last, table, seen, latest, self._batch))
-        if row >= 0:
-            p = numbers[row]
-            in_batch = np.any(numbers[:row] == p)
-            before = self._measure.scalar((latest if in_batch else last)[p].item())
-            raise DataError(
-                self.column,
-                row,
-                self._measure.scalar(values[row].item()),
-                f"a delta policy needs values that never go back in a partition, and this comes after {before!r}",
-            )
+        row = int(first_backwards(numbers, values, last, table, seen, latest, self._batch, *evicted))
+        if row < 0:
+            return None
+        p = numbers[row]
+        before = self._measure.scalar((latest if seen[p] == self._batch else last)[p].item())
+        return DataError(
+            self.column,
+            row,
+            self._measure.scalar(values[row].item()),
+            f"a delta policy needs values that never go back in a partition, and this comes after {before!r}",
+        )
 
     def keep(
         self, numbers: np.ndarray, values: np.ndarray, taken: int, arrays: dict[str, np.ndarray]

@@ -43,7 +43,7 @@ from windrow.policies.layout import (
     UPDATED_AT,
     UPDATES,
 )
-from windrow.policies.loop import exceeds, note
+from windrow.policies.steps import exceeds, note
 from windrow.policies.subwindows import create, remove
 
 

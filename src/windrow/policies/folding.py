@@ -9,15 +9,17 @@ The loop only says where each row went: its `position`. Folding happens afterwar
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Bound
+from windrow.aggregates.base import Aggregate, Bound, Scalars
 from windrow.engine.snapshot.parts import Reader, Writer
-from windrow.policies.layout import CLOSED, FREE
+from windrow.errors import DataError
+from windrow.policies.layout import CELL, CLOSED, FREE
 from windrow.policies.spec import Spec
 
 if TYPE_CHECKING:
@@ -44,6 +46,34 @@ class Asked:
         """The columns whose values are read; a count only looks for nulls."""
         return self.aggregate.columns if self.bound.kinds else ()
 
+    @property
+    def own(self) -> bool:
+        """Whether it is made of functions of the user's, which may raise."""
+        return isinstance(self.bound.partial, Scalars) and self.bound.partial.own
+
+    def require_fit(
+        self,
+        fields: list[np.ndarray],
+        n: np.ndarray,
+        window: Contents,
+        partition: np.ndarray,
+        row: np.ndarray,
+    ) -> None:
+        """An error if a sum is too large; it names the row of the batch that caused the answer, if one did."""
+        overflow = None if self.bound.check is None else self.bound.check(fields, n > 0)
+        if overflow is None:
+            return
+        place, value = overflow
+        key = window.key_of(int(partition[place]))
+        where = f"the subwindow of {key!r}" if window.subwindows.by else "the window"
+        caused = int(row[place])
+        raise DataError(
+            self.columns[0],
+            None if caused < 0 else caused,
+            value,
+            f"{self.aggregate} of {where} overflows int64",
+        )
+
 
 class Folding:
     """The base: does nothing with rows, and keeps none."""
@@ -58,8 +88,25 @@ class Folding:
         """Types of arrays to be kept for each partition."""
         return {}
 
+    def require(self, batch: pa.RecordBatch) -> None:
+        """An error if rows cannot be read; nothing changes."""
+
     def read(self, batch: pa.RecordBatch) -> None:
         """The next rows are these; an error if they cannot be read, before anything has changed."""
+
+    def settle(self, window: Contents) -> None:
+        """Bring what is held in line with what was read, before a row is taken."""
+
+    def complain(self) -> None:
+        """A call is over, and everything is in its place: raise what a summarizer has raised."""
+
+    def may_fail(self, rows: int) -> bool:
+        """Whether folding or answering may fail, in windows of at most so many rows."""
+        return False
+
+    def saved(self, window: Contents, touched: np.ndarray) -> Callable[[], None]:
+        """What brings back what there is now of these partitions, after rows were folded or not."""
+        return _nothing
 
     def choose_slices(self, spec: Spec, settings: np.ndarray) -> None:
         """Nobody needs single rows: keep slices of them, if that is possible."""
@@ -83,6 +130,10 @@ class Folding:
     def load(self, window: Contents, reader: Reader) -> None:
         """The opposite of `save`."""
         raise NotImplementedError
+
+
+def _nothing() -> None:
+    """Nothing is to be brought back."""
 
 
 class InCells(Folding):
@@ -121,6 +172,17 @@ class InCells(Folding):
             self.free[g[FREE] : g[FREE] + len(closed)] = closed
             g[FREE] += len(closed)
         g[CLOSED] = 0
+
+    def release_but(self, window: Contents) -> None:
+        """All cells are free but those of subwindows."""
+        table, g = window.subwindows.table, window.counters
+        used = np.zeros(self.capacity, np.bool_)
+        cells = table[window.subwindows.live(), CELL]
+        used[cells[cells >= 0]] = True
+        free = np.flatnonzero(~used)
+        self.empty(free)
+        self.free[: len(free)] = free
+        g[FREE], g[CLOSED] = len(free), 0
 
     def resize(self, old: int) -> None:
         """There were `old` cells, and are `capacity` now."""

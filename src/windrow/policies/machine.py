@@ -18,19 +18,19 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.engine.columns import takeable, whole
-from windrow.errors import QueryError
+from windrow.errors import DataError, QueryError
 from windrow.policies import events, fast, layout, loop, timed
 from windrow.policies.deltas import DeltaColumn
 from windrow.policies.folding import Folding, InCells
 from windrow.policies.log import Log, Regions
 from windrow.policies.partitions import Partitions
 from windrow.policies.settings import settings_of
-from windrow.policies.spec import Delta, Sliding, Spec, Time
+from windrow.policies.spec import Count, Delta, Sliding, Spec, Time, TupleCount
+from windrow.policies.steps import NOWHERE
 from windrow.policies.tape import Tape
 
 if TYPE_CHECKING:
     from windrow.policies.contents import Contents
-    from windrow.policies.window import Window
 
 SMALLEST_TAPE = 64
 # With slices, single rows cannot be told about: these events are about subwindows.
@@ -45,6 +45,8 @@ class Rows:
 
     numbers: np.ndarray
     values: dict[str, np.ndarray] = field(default_factory=dict)
+    # Values go back, which is wrong unless a partition is evicted in between.
+    doubtful: bool = False
 
     @property
     def count(self) -> int:
@@ -100,6 +102,7 @@ class Machine:
         self.tape = np.empty((layout.TAPE_WIDTH, SMALLEST_TAPE), np.int64)
         self._folded = 0
         self._began = False
+        self.half_folded = False
 
     def _type_of(self, role: str) -> np.dtype[Any]:
         return self.deltas[role].dtype if role in self.deltas else np.dtype(np.int64)
@@ -134,9 +137,14 @@ class Machine:
             if self.folding is not None and not wanted & ~events.mask_of(OF_SUBWINDOWS):
                 self.folding.choose_slices(self.spec, self.settings)
         self.counters[layout.TAPE] = 0
+        self.forget_rows()
+
+    def forget_rows(self) -> None:
+        """No row of the call has been looked at."""
         self.counters[layout.ROW] = 0
         self.rows = NO_ROWS
         self._folded = 0
+        self.half_folded = False
 
     # -- rows --------------------------------------------------------------------------------------
 
@@ -148,11 +156,47 @@ class Machine:
         values = {role: delta.values(batch) for role, delta in self.deltas.items()}
         partitions.forget(self.counters)
         numbers = partitions.numbers(batch)
-        for role, delta in self.deltas.items():
-            delta.require_forward(numbers, values[role], partitions.table, partitions.arrays)
+        rows = Rows(numbers, values)
+        problem = self._goes_back(rows)
+        if problem is not None:
+            if self.spec.partition_eviction is None:
+                raise problem
+            rows.doubtful = True
         if self.folding is not None:
             self.folding.read(batch)
-        return Rows(numbers, values)
+        return rows
+
+    def check(self, batch: pa.RecordBatch) -> None:
+        """An error if rows cannot be taken; none is."""
+        self._require_schema(batch)
+        self.partitions.require_keys(batch)
+        if self.folding is not None:
+            self.folding.require(batch)
+        if self.deltas:
+            self.read(batch)
+
+    def require_forward(self, rows: Rows, evictions: np.ndarray) -> None:
+        """An error if values go back, though partitions are evicted on the way: these columns of a tape."""
+        at, victim = evictions[layout.OF_ROW], evictions[layout.OF_PARTITION]
+        if isinstance(self.spec.partition_eviction, TupleCount):
+            # A row that finds no room begins its own partition anew, after it was compared.
+            others = rows.numbers[at] != victim
+            at, victim = at[others], victim[others]
+        problem = self._goes_back(rows, (at, victim))
+        if problem is not None:
+            raise problem
+
+    def _goes_back(self, rows: Rows, *evicted: tuple[np.ndarray, np.ndarray]) -> DataError | None:
+        state = self.partitions.table, self.partitions.arrays
+        found = (d.problem(rows.numbers, rows.values[r], *state, *evicted) for r, d in self.deltas.items())
+        return next((problem for problem in found if problem is not None), None)
+
+    def may_fail(self, rows: Rows, taken: int) -> bool:
+        """Whether something may fail after rows were taken."""
+        if self.folding is None:
+            return False
+        size = self.spec.eviction.size if isinstance(self.spec.eviction, Count) else taken + rows.count
+        return self.folding.may_fail(size)
 
     def _require_schema(self, batch: pa.RecordBatch) -> None:
         for expected in self.schema:
@@ -165,12 +209,14 @@ class Machine:
                     f"column {expected.name!r} of the window is {expected.type}; these rows have {found}"
                 )
 
-    def make_room(self, rows: Rows, batch: pa.RecordBatch) -> None:
+    def make_room(self, window: Contents, rows: Rows, batch: pa.RecordBatch) -> None:
         """Have room for rows, and keep what windows may hold of them."""
         self.rows, partitions = rows, self.partitions
+        if self.folding is not None:
+            self.folding.settle(window)
         if len(self.position) < rows.count:
             self.position = np.empty(rows.count, np.int64)
-        self.position[: rows.count] = loop.NOWHERE
+        self.position[: rows.count] = NOWHERE
         if isinstance(self.folding, InCells):
             return
         if self.kept:
@@ -258,16 +304,17 @@ class Machine:
     def fold(self, window: Contents, upto: int) -> None:
         """Let the folding have the rows before `upto` that it has not had."""
         if self.folding is not None and upto > self._folded:
-            low, self._folded = self._folded, upto
+            low, self._folded, self.half_folded = self._folded, upto, True
             self.folding.fold(window, low, upto)
+            self.half_folded = False
 
     def fold_so_far(self, window: Contents) -> None:
         """Fold what a loop that has stopped has taken."""
         row = int(self.counters[layout.ROW])
         if row < self.rows.count:
-            self.fold(window, row + 1 if self.position[row] != loop.NOWHERE else row)
+            self.fold(window, row + 1 if self.position[row] != NOWHERE else row)
 
-    def end(self, window: Window, rows: Rows) -> Tape:
+    def end(self, window: Contents, rows: Rows) -> Tape:
         """These rows were taken: remember what the next ones need, and give the tape out."""
         for role, delta in self.deltas.items():
             if role in rows.values:
@@ -281,5 +328,5 @@ class Machine:
             self.fold(window, rows.count)
             return Tape(window, columns, self.folding.answers(window, Tape(window, columns)))
         finally:
-            if isinstance(self.folding, InCells):
+            if isinstance(self.folding, InCells) and not self.half_folded:
                 self.folding.release(self.counters)

@@ -14,6 +14,7 @@ Aggregates that need the values themselves (medians, lists) keep a column of cod
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,18 +22,18 @@ import pyarrow as pa
 
 from windrow.aggregates.base import Scalars, Sketch
 from windrow.engine.cache import jit
+from windrow.engine.cutting import Runs
 from windrow.engine.partials.scalars import lowered
 from windrow.engine.snapshot.parts import Reader, Writer
 from windrow.engine.stored import Operations, compiled_with, operations_of
-from windrow.engine.user_functions import lower_failed
-from windrow.errors import DataError, UserFunctionError
+from windrow.engine.user_functions import blame, lower_failed, named
 from windrow.policies.events import BEFORE_FLUSH, TRIGGER
 from windrow.policies.folding import Asked, Folding
 from windrow.policies.inputs import Inputs
 from windrow.policies.layout import HEAD, SHIFT, SIZE, SLICE, TAIL
-from windrow.policies.loop import NOWHERE
 from windrow.policies.spec import Count, Sliding, Spec, Time, TupleCount
 from windrow.policies.stacks import answer, put_rows
+from windrow.policies.steps import NOWHERE
 from windrow.rolling.ranges import Log
 from windrow.stores import operations
 
@@ -67,6 +68,37 @@ def values_between(low, high, upto, own, out):  # type: ignore[no-untyped-def]
             out[k] = upto[high[k] - 1] - upto[low[k]] + own[low[k]]
 
 
+class _Before:
+    """What partitions had beside `order` before a batch, as far as the batch overwrites it.
+
+    Rows go to places of their own, behind the last one; only the last one itself may be a slice that they join. And
+    where a window has passed the middle of its stacks, partials behind the middle are overwritten (`stacks`).
+    """
+
+    def __init__(self, window: Contents, touched: np.ndarray) -> None:
+        self._touched = touched
+        self._head, self._tail = (window.subwindows.table[touched, column] for column in (HEAD, TAIL))
+        self._kept: list[tuple[np.ndarray, dict[str, np.ndarray]]] = []
+        self._keep(window, self._tail[self._head < self._tail] - 1)
+
+    def _keep(self, window: Contents, places: np.ndarray) -> None:
+        if len(places):
+            self._kept.append((places, {name: array[places] for name, array in window.regions.items()}))
+
+    def keep_overwritten(self, window: Contents, middle: np.ndarray) -> None:
+        """Windows are about to be answered, from stacks with this middle."""
+        table = window.subwindows.table
+        low = np.maximum(middle[self._touched] - table[self._touched, SHIFT], self._head)
+        passed = np.flatnonzero((table[self._touched, HEAD] > low) & (low < self._tail))
+        self._keep(window, Runs(low[passed], self._tail[passed], passed).located()[0])
+
+    def back(self, window: Contents) -> None:
+        """Bring it all back; what was kept first counts."""
+        for places, arrays in reversed(self._kept):
+            for name, array in arrays.items():
+                window.regions[name][places] = array
+
+
 class Ranges(Folding):
     """Aggregates over ranges of places; several that share a partial share its stacks."""
 
@@ -84,7 +116,7 @@ class Ranges(Folding):
                 name = self._parts[key] = f"part{len(self._parts)}"
                 if self._is_fixed(one) and one.bound.partial.fields:  # type: ignore[union-attr]
                     self._operations[name] = {m: operations_of(one.bound, masked=m) for m in (False, True)}
-        self._sliced = False
+        self._before: _Before | None = None
         inputs.on_recoded(self._recoded)
         self._moved: list[tuple[str, np.ndarray]] = []
 
@@ -132,14 +164,31 @@ class Ranges(Folding):
 
     # -- rows in -----------------------------------------------------------------------------------
 
+    def require(self, batch: pa.RecordBatch) -> None:
+        self._inputs.require(batch)
+
     def read(self, batch: pa.RecordBatch) -> None:
         self._inputs.read(batch)
+
+    def may_fail(self, rows: int) -> bool:
+        return self._inputs.may_fail(self._asked, rows)
+
+    def saved(self, window: Contents, touched: np.ndarray) -> Callable[[], None]:
+        before = self._before = _Before(window, touched)
+        arrived = self._arrived
+
+        def back() -> None:
+            self._arrived = arrived
+            before.back(window)
+
+        return back
 
     def _recoded(self, column: str, moved: np.ndarray) -> None:
         self._moved.append((column, moved))
 
-    def recode(self, window: Contents) -> None:
+    def settle(self, window: Contents) -> None:
         """New strings have changed the codes of others, which are held in partials."""
+        self._before = None
         moves, self._moved = self._moved, []
         for column, moved in moves:
             for one in {self._key(one): one for one in self._asked}.values():
@@ -158,7 +207,6 @@ class Ranges(Folding):
             array[:] = np.where(is_code, moved[np.where(is_code, array, 0).astype(np.int64)], array)
 
     def fold(self, window: Contents, low: int, high: int) -> None:
-        self.recode(window)
         position, arrays, by_partition = window.position, window.regions, window.subwindows.arrays
         everything = np.empty(0, np.bool_)
         for columns, name in self._columns.items():
@@ -187,31 +235,23 @@ class Ranges(Folding):
         if present is not None:
             inputs.append(present)
         given = self._operations[name][present is not None]
-        self._call(
-            one,
-            put_rows,
-            given,
-            tuple(inputs),
-            window.position,
-            low,
-            high,
-            NOWHERE,
-            self._cells(window, name),
-        )
+        cells = self._cells(window, name)
+        try:
+            self._call(given, put_rows, tuple(inputs), window.position, low, high, NOWHERE, cells)
+        except Exception as problem:  # a user's function may raise anything
+            if not one.own:
+                raise
+            rows = np.arange(low, high) if present is None else low + np.flatnonzero(present[low:high])
+            codes = [codes[rows] for codes in self._inputs.codes(one.inputs)]
+            raise blame(one.bound.partial, codes, rows, problem) from problem  # type: ignore[arg-type]
 
     def _cells(self, window: Contents, name: str) -> tuple[np.ndarray, ...]:
         fields = range(len(self._operations[name][False].dtypes))
         return tuple(window.regions[f"{name} f{i}"] for i in fields)
 
-    def _call(self, one: Asked, loop: Any, given: Operations, *arguments: Any) -> None:
+    def _call(self, given: Operations, loop: Any, *arguments: Any) -> None:
         known = {getattr(operations, role): function for role, function in given.functions}
-        try:
-            compiled_with(known, loop, given)(*arguments)
-        except Exception as problem:  # a user's function may raise anything
-            if not given.user:
-                raise
-            what = f"a function of {one.aggregate} raised {type(problem).__name__}: {problem}"
-            raise UserFunctionError(what) from problem
+        compiled_with(known, loop, given)(*arguments)
 
     # -- answers out -------------------------------------------------------------------------------
 
@@ -219,10 +259,10 @@ class Ranges(Folding):
         told = np.flatnonzero((tape.kind == TRIGGER) | (tape.kind == BEFORE_FLUSH))
         partition, low, high = (np.ascontiguousarray(c[told]) for c in (tape.partition, tape.low, tape.high))
         columns = dict(zip(window.subwindows.by, window.keys(partition), strict=True))
-        return pa.table(columns | self._answers(window, partition, low, high))
+        return pa.table(columns | self._answers(window, partition, low, high, tape.row[told]))
 
     def _answers(
-        self, window: Contents, partition: np.ndarray, low: np.ndarray, high: np.ndarray
+        self, window: Contents, partition: np.ndarray, low: np.ndarray, high: np.ndarray, row: np.ndarray
     ) -> dict[str, pa.Array]:
         made: dict[str, tuple[np.ndarray, ...]] = {}
         found = {}
@@ -236,7 +276,7 @@ class Ranges(Folding):
                 continue
             if part not in made:
                 made[part] = self._combined(window, one, part, partition, low, high)
-            found[one.name] = self._lowered(window, one, made[part], n, partition)
+            found[one.name] = self._lowered(window, one, made[part], n, partition, row)
         return found
 
     def _combined(
@@ -255,25 +295,31 @@ class Ranges(Folding):
         back = tuple(by_partition[f"{part} back{i}"] for i in range(len(out)))
         stacks = by_partition[f"{part} middle"], by_partition[f"{part} end"], back
         table, cells = window.subwindows.table, self._cells(window, part)
-        self._call(
-            one, answer, given, partition, low, high, table, SHIFT, cells, *stacks, given.identity, out
-        )
+        if self._before is not None:
+            self._before.keep_overwritten(window, by_partition[f"{part} middle"])
+        ranges = partition, low, high, table, SHIFT
+        try:
+            self._call(given, answer, *ranges, cells, *stacks, given.identity, out)
+        except Exception as problem:  # a user's function may raise anything
+            if not one.own:
+                raise
+            raise named(one.bound.partial, "combine", problem) from problem  # type: ignore[arg-type]
         return out
 
     def _lowered(
-        self, window: Contents, one: Asked, out: tuple[np.ndarray, ...], n: np.ndarray, partition: np.ndarray
+        self,
+        window: Contents,
+        one: Asked,
+        out: tuple[np.ndarray, ...],
+        n: np.ndarray,
+        partition: np.ndarray,
+        row: np.ndarray,
     ) -> pa.Array:
-        if one.bound.check is not None:
-            overflow = one.bound.check(list(out), n > 0)
-            if overflow is not None:
-                key = window.key_of(int(partition[overflow[0]]))
-                raise DataError(
-                    one.columns[0], -1, overflow[1], f"{one.aggregate} of {key!r} overflows int64"
-                )
+        one.require_fit(list(out), n, window, partition, row)
         try:
             return lowered(one.bound, list(out), n, self._inputs.decoders(one.columns))
         except Exception as problem:  # a user's function may raise anything
-            if not (isinstance(one.bound.partial, Scalars) and one.bound.partial.own):
+            if not one.own:
                 raise
             raise lower_failed(one.bound, problem) from problem
 
@@ -292,7 +338,7 @@ class Ranges(Folding):
     def summary(self, window: Contents, number: int) -> dict[str, Any]:
         table = window.subwindows.table
         ends = np.array([table[number, HEAD]]), np.array([table[number, TAIL]])
-        found = self._answers(window, np.array([number]), *ends)
+        found = self._answers(window, np.array([number]), *ends, np.array([-1]))
         return {name: column[0].as_py() for name, column in found.items()}
 
     def save(self, window: Contents, writer: Writer) -> None:

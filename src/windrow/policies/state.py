@@ -20,7 +20,7 @@ from windrow.engine.snapshot.parts import Reader, Writer
 from windrow.errors import StateError, WindrowError
 from windrow.policies import layout
 from windrow.policies.folding import InCells
-from windrow.policies.subwindows import rejoin
+from windrow.policies.undo import SCRATCH, rejoin_all
 
 if TYPE_CHECKING:
     from windrow.policies.machine import Machine
@@ -51,7 +51,7 @@ def save(window: Window, machine: Machine) -> bytes:
     writer.table("keys", pa.table(dict(zip(partitions.by, partitions.columns(live), strict=True))))
     writer.array("table", table)
     for name, array in partitions.arrays.items():
-        if name not in _SCRATCH:
+        if name not in SCRATCH:
             writer.array(f"partition {name}", array[live])
     if machine.folding is not None:
         machine.folding.save(window, writer)
@@ -65,9 +65,6 @@ def save(window: Window, machine: Machine) -> bytes:
             writer.array("order", numbers.astype(np.int64))
             writer.table("log", machine.log.take(rows))
     return framed(fingerprint(window, machine), writer.body())
-
-
-_SCRATCH = ("need", "latest eviction", "latest trigger", "seen eviction", "seen trigger")
 
 
 def _places(table: np.ndarray) -> np.ndarray:
@@ -122,7 +119,7 @@ def _load(window: Window, machine: Machine, reader: Reader) -> None:
         raise StateError("the snapshot has several subwindows, and the window has no partitions")
     _check(machine, table, sequence)
     for name, array in partitions.arrays.items():
-        if name not in _SCRATCH:
+        if name not in SCRATCH:
             array[:count] = reader.array(f"partition {name}", array.dtype.base).reshape(
                 count, *array.shape[1:]
             )
@@ -137,12 +134,7 @@ def _load(window: Window, machine: Machine, reader: Reader) -> None:
     sizes = table[:, layout.TAIL] - table[:, layout.HEAD]
     counters[layout.TOTAL] = int(sizes.sum())
     window.taken = taken
-    # The list from which partitions are evicted goes by update or by creation; both are found in the table.
-    by = layout.CREATED if machine.settings[layout.SELECTION] == layout.FIRST_CREATED else layout.UPDATED
-    order = np.argsort(table[:, by], kind="stable")
-    rejoin(
-        order, partitions.table, partitions.heap, partitions.dues, counters, machine.settings, machine.marks
-    )
+    rejoin_all(machine)
 
 
 def _number(about: Any, name: str) -> int:

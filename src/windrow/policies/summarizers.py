@@ -57,6 +57,7 @@ class Summaries(InCells):
         self._make = make
         self._open: dict[int, Summarizer] = {}
         self._rows: pa.Table | None = None
+        self._problem: Exception | None = None
 
     def resize(self, old: int) -> None:
         """Cells are found by number."""
@@ -73,18 +74,42 @@ class Summaries(InCells):
         groups = np.split(order, first[1:]) if len(order) else []
         # A user who looks at the order of calls finds that of the rows.
         for rows in sorted(groups, key=lambda group: int(group[0])):
-            cell = int(cells[rows[0]])
-            if cell not in self._open:
-                self._open[cell] = self._make()
-                self._open[cell].open(window.key_of(int(window.numbers[low + rows[0]])))
-            self._open[cell].insert(self._rows.take(pa.array(rows + low)))
+            cell, key = int(cells[rows[0]]), window.key_of(int(window.numbers[low + rows[0]]))
+            try:
+                if cell not in self._open:
+                    self._open[cell] = self._made(key)
+                self._open[cell].insert(self._rows.take(pa.array(rows + low)))
+            except Exception as problem:  # a user's method may raise anything
+                self._keep(problem, f"the rows of partition {key!r} are not in its summary")
+
+    def _made(self, key: Any) -> Summarizer:
+        made = self._make()
+        if not isinstance(made, Summarizer):
+            raise QueryError(f"{self._make!r} has made {made!r}, and a window needs a Summarizer")
+        made.open(key)
+        return made
+
+    def _keep(self, problem: Exception, note: str) -> None:
+        """Others get their rows before somebody hears of a problem."""
+        problem.add_note(f"windrow: a summarizer raised; {note}, everything else is as it should be")
+        self._problem = self._problem or problem
 
     def answers(self, window: Contents, tape: Tape) -> None:
         return None
 
     def empty(self, cells: np.ndarray) -> None:
         for cell in cells.tolist():
-            self._open.pop(cell).close()
+            closed = self._open.pop(cell, None)
+            try:
+                if closed is not None:
+                    closed.close()
+            except Exception as problem:  # a user's method may raise anything
+                self._keep(problem, "it is dropped nevertheless")
+
+    def complain(self) -> None:
+        problem, self._problem = self._problem, None
+        if problem is not None:
+            raise problem
 
     def summary(self, window: Contents, number: int) -> Summarizer | None:
         return self._open.get(int(window.subwindows.table[number, CELL]))

@@ -12,7 +12,7 @@ from windrow.policies.events import NAMES, code_of
 from windrow.policies.layout import AT, FROM, KIND, OF_PARTITION, OF_ROW, OF_TUPLE, UPTO
 
 if TYPE_CHECKING:
-    from windrow.policies.window import Window
+    from windrow.policies.contents import Contents
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Tape:
     window computes aggregates, and None where it does not.
     """
 
-    window: Window
+    window: Contents
     columns: np.ndarray
     answers: pa.Table | None = None
 
@@ -69,6 +69,10 @@ class Tape:
         """The events of one kind."""
         return Tape(self.window, self.columns[:, self.kind == code_of(name)])
 
+    def of_clock(self) -> Tape:
+        """The events that no row has caused."""
+        return Tape(self.window, self.columns[:, self.row < 0])
+
     def event(self, k: int) -> Event:
         """One event as a handler sees it."""
         return Event(self.window, *(int(v) for v in self.columns[:, k]))
@@ -82,7 +86,7 @@ class Tape:
 class Event:
     """An event as a handler sees it. What it tells holds while the handler runs."""
 
-    window: Window
+    window: Contents
     code: int
     row_number: int
     number: int

@@ -48,7 +48,7 @@ from windrow.policies.layout import (
     TAPE,
     TOTAL,
 )
-from windrow.policies.loop import close, note, row_at
+from windrow.policies.steps import close, note, row_at
 from windrow.policies.subwindows import due_again, remove
 
 # Of a loop that was left: what is still to be done to the subwindow in VICTIM.

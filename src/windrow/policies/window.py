@@ -8,38 +8,44 @@ A batch goes through one compiled loop (`loop`); it stops only at events that a 
 event that was asked for with `record` back as arrays. A window with a policy of time has a clock and a lock: what
 is due happens when the clock says so, in the clock's thread or in whoever calls next.
 
-What an error leaves behind: a batch that cannot be taken is refused as a whole. Where a handler raises, its row is
-finished without handlers, the rest of the batch is not taken, and the exception goes to the caller with a note that
-says how many rows were. A handler that inserts into its own window is refused.
+What an error leaves behind:
+
+    the batch is wrong                      it is refused as a whole
+    a function of an aggregate raises,      the window is as before the batch; what the clock made happen by then
+    a sum overflows                         goes to `on_tape`
+    a handler, a selection raises           its row is finished without handlers, the rest of the batch is not taken, and
+                                            a note at the exception says how many rows were
+    a handler inserts into its own window   it is refused
+    a summarizer raises                     all rows are taken; its own rows of the batch are not in it
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, ClassVar
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate
 from windrow.engine.columns import whole
-from windrow.errors import QueryError, UserFunctionError
+from windrow.errors import QueryError
 from windrow.policies import events, layout, state
-from windrow.policies.clock import Call, Clock, RealClock
-from windrow.policies.contents import Contents
+from windrow.policies.clock import Clock, RealClock
+from windrow.policies.guard import Guarded
+from windrow.policies.handlers import Handler
 from windrow.policies.machine import NO_ROWS, Machine, Rows
+from windrow.policies.options import column_names, require_options
 from windrow.policies.spec import Punct, Sliding, Spec, Tumbling, uses_clock
 from windrow.policies.summarizers import Summarizer, folding_of
-from windrow.policies.tape import Event, Tape
+from windrow.policies.tape import Tape
 from windrow.policies.text import parse
+from windrow.policies.undo import Undo
 
-Handler = Callable[[Event], Any]
 _EVERY_WINDOW = frozenset(events.NAMES) - events.TUMBLING - events.SLIDING
 
 
-class Window(Contents):
+class Window(Guarded):
     """What tumbling and sliding windows have in common.
 
     spec             policies, as a value or as text
@@ -51,9 +57,6 @@ class Window(Contents):
     aggregates       windrow's aggregates by name, computed by the window: rows are then not kept
     summarizer       makes a summarizer for each subwindow of a tumbling window: rows are then not kept
     """
-
-    kind: ClassVar[type[Tumbling] | type[Sliding]]
-    events: ClassVar[frozenset[str]]
 
     def __init__(
         self,
@@ -70,69 +73,23 @@ class Window(Contents):
         self.spec = parse(spec) if isinstance(spec, str) else spec
         if not isinstance(self.spec, self.kind):
             raise QueryError(f"{self.spec} is no {self.kind.__name__.lower()} window")
-        by = (partition_by,) if isinstance(partition_by, str) else tuple(partition_by or ())
-        told = str(self.spec)
-        if self.spec.partitioned and not by:
-            raise QueryError(f"the window {told!r} is partitioned: say by which columns (partition_by)")
-        if by and not self.spec.partitioned:
-            raise QueryError(f"the window {told!r} is not partitioned, and cannot be by {', '.join(by)}")
+        by, kept = column_names(partition_by, "partition_by"), column_names(columns, "columns")
+        require_options(self.spec, schema, by, clock, partial_windows, kept, aggregates)
         folding = folding_of(self.spec, schema, aggregates, summarizer)
-        self._machine = Machine(self.spec, schema, by, folding, columns)
+        self._machine = Machine(self.spec, schema, by, folding, None if columns is None else kept)
         self._machine.settings[layout.PARTIAL] = partial_windows
         self.schema = schema
         self.aggregates = dict(aggregates or {})
         self.clock = RealClock() if clock is None else clock
         self.taken = 0
-        self._handlers: dict[int, list[Handler]] = {}
-        self._consumers: list[Callable[[Tape], None]] = []
+        self.can_take_back = False
+        self._undo: Undo | None = None
+        self._handlers = {}
+        self._consumers = []
         self._lock = threading.RLock() if uses_clock(self.spec) else None
-        self._busy: str | None = None
-        self._failure: BaseException | None = None
-        self._call: Call | None = None
+        self._busy = None
         if self.aggregates:
             self.record("before_flush" if isinstance(self.spec, Tumbling) else "trigger")
-
-    # -- who wants to know -------------------------------------------------------------------------
-
-    def on(self, name: str, handler: Handler) -> None:
-        """Have `handler(event)` called at each event of this name."""
-        self._require_event(name)
-        if not callable(handler):
-            raise QueryError(f"a handler of {name!r} is a function of an event, not {handler!r}")
-        self._machine.want(name, layout.STOP)
-        self._handlers.setdefault(events.code_of(name), []).append(handler)
-
-    def on_before_insert(self, handler: Handler) -> None:
-        """Have `handler(event)` called before a row comes into the window."""
-        self.on("before_insert", handler)
-
-    def on_after_insert(self, handler: Handler) -> None:
-        """Have `handler(event)` called when a row has come into the window."""
-        self.on("after_insert", handler)
-
-    def on_partition_eviction(self, handler: Handler) -> None:
-        """Have `handler(event)` called before a subwindow is evicted."""
-        self.on("partition_eviction", handler)
-
-    def on_partition_selection(self, handler: Handler) -> None:
-        """Have `handler(event)` called when the user's function is about to select partitions to evict."""
-        self.on("partition_selection", handler)
-
-    def record(self, *names: str) -> None:
-        """Have the events of these names in the tapes that calls give back."""
-        for name in names:
-            self._require_event(name)
-        for name in names:
-            self._machine.want(name, layout.RECORD)
-
-    def on_tape(self, consumer: Callable[[Tape], None]) -> None:
-        """Have `consumer(tape)` called with what the clock makes happen between calls."""
-        self._consumers.append(consumer)
-
-    def _require_event(self, name: str) -> None:
-        events.code_of(name)
-        if name not in self.events:
-            raise QueryError(f"{name!r} is no event of a {self.kind.__name__.lower()} window")
 
     # -- rows, punctuations and the clock ----------------------------------------------------------
 
@@ -148,24 +105,69 @@ class Window(Contents):
             read = machine.read(batch)
             machine.begin()
             now = self.clock.now()
-            machine.make_room(read, batch)
+            machine.make_room(self, read, batch)
             self._pass_time(now, f"none of {read.count} rows was taken")
+            if read.doubtful:
+                machine.require_forward(read, self._rehearsed(read, now))
+            may_fail = self.can_take_back or machine.may_fail(read, self.taken)
+            self._undo = Undo(self, machine, read.numbers) if may_fail else None
             try:
-                self._drive(lambda: machine.run(read, now))
+                self._drive(lambda: machine.run(read, now), self._told_and_selected)
             except BaseException as problem:
-                taken = min(int(machine.counters[layout.ROW]) + 1, read.count)
-                self._finish(lambda: machine.run(read.first(taken), now))
-                self._end(read.first(taken))
-                problem.add_note(
-                    f"windrow: {taken} of {read.count} rows were taken; the last of them is finished"
-                )
+                self._finish_row(read, now, problem)
                 raise
-            return self._end(read)
+            tape = self._end_or_back(read)
+            if not self.can_take_back:
+                self._undo = None
+            return tape
 
-    def check(self, batch: pa.RecordBatch) -> None:
-        """An error if `insert` would refuse these rows; none is taken."""
-        with self.locked():
-            self._machine.read(batch)
+    def _rehearsed(self, rows: Rows, now: int) -> np.ndarray:
+        """The partitions that these rows evict."""
+        undo = Undo(self, self._machine, rows.numbers)
+        try:
+            return self._rehearse(lambda: self._machine.run(rows, now))
+        finally:
+            undo.back()
+            self._machine.rows = rows
+
+    def _finish_row(self, rows: Rows, now: int, problem: BaseException) -> None:
+        """A handler has raised: finish its row, and take those before it."""
+        machine = self._machine
+        if machine.half_folded:
+            self._go_back(rows, problem)
+            return
+        taken = min(int(machine.counters[layout.ROW]) + 1, rows.count)
+        self._finish(lambda: machine.run(rows.first(taken), now))
+        self._end_or_back(rows.first(taken))
+        problem.add_note(f"windrow: {taken} of {rows.count} rows were taken; the last of them is finished")
+
+    def _end_or_back(self, rows: Rows) -> Tape:
+        try:
+            return self._end(rows)
+        except BaseException as problem:
+            self._go_back(rows, problem)
+            raise
+
+    def _go_back(self, rows: Rows, problem: BaseException) -> None:
+        """Folding or answering has failed: be what the window was before the rows."""
+        undo, self._undo = self._undo, None
+        if undo is None:
+            self._lost = self._machine.half_folded
+            return
+        undo.back()
+        problem.add_note(f"windrow: none of {rows.count} rows was taken")
+        if self._machine.counters[layout.TAPE] and self._consumers:
+            self._consume(self._end(NO_ROWS))
+
+    def take_back(self) -> None:
+        """Be what the window was before the last insertion, for operators with `can_take_back` that failed at its tape.
+
+        What the clock has made happen since stays.
+        """
+        undo, self._undo = self._undo, None
+        if undo is not None:
+            undo.back()
+            self.taken -= undo.rows
 
     def punctuate(self) -> Tape:
         """A punctuation comes: all subwindows are flushed, oldest first.
@@ -181,7 +183,7 @@ class Window(Contents):
             machine.begin()
             numbers, now = machine.partitions.live(), self.clock.now()
             try:
-                self._drive(lambda: machine.flush_all(numbers, now))
+                self._drive(lambda: machine.flush_all(numbers, now), self._told_and_selected)
             except BaseException:
                 self._finish(lambda: machine.flush_all(numbers, now))
                 self._end(NO_ROWS)
@@ -203,7 +205,7 @@ class Window(Contents):
         if not machine.settings[layout.CLOCKED]:
             return
         try:
-            self._drive(lambda: machine.on_clock(now))
+            self._drive(lambda: machine.on_clock(now), self._told_and_selected)
         except BaseException as problem:
             self._finish(lambda: machine.on_clock(-layout.NEVER))
             self._end(NO_ROWS)
@@ -211,126 +213,16 @@ class Window(Contents):
             raise
 
     def _end(self, rows: Rows) -> Tape:
+        tape = self._machine.end(self, rows)
         self.taken += rows.count
-        return self._machine.end(self, rows)
+        if self._machine.folding is not None:
+            self._machine.folding.complain()
+        return tape
 
-    # -- the loops, and who is called by them ------------------------------------------------------
-
-    def _drive(self, step: Callable[[], int], *, alone: bool = False) -> None:
-        """Run a loop to its end; `alone`: nobody is called."""
-        while (status := step()) != layout.DONE:
-            if status == layout.STOPPED:
-                columns = self._machine.last_event()
-                event = Event(self, *(int(v) for v in columns))
-                for handler in self._handlers[event.code]:
-                    handler(event)
-            elif status == layout.NEEDS_CHOICE:
-                self._choose(alone)
-            else:
-                self._machine.grow(status)
-
-    def _finish(self, step: Callable[[], int]) -> None:
-        """Run a loop to its end without handlers."""
-        settings = self._machine.settings
-        stop, settings[layout.STOP] = int(settings[layout.STOP]), 0
-        try:
-            self._drive(step, alone=True)
-        finally:
-            settings[layout.STOP] = stop
-
-    def _choose(self, alone: bool) -> None:
-        """Let the user's function select partitions to evict; alone, take the least recently updated one."""
-        machine, columns = self._machine, self._machine.last_event()
-        event = Event(self, *(int(v) for v in columns))
-        candidates = machine.partitions.live()
-        candidates = candidates[candidates != event.number]
-        if alone:
-            chosen = candidates[[np.argmin(machine.partitions.table[candidates, layout.UPDATED])]]
-        else:
-            for handler in self._handlers.get(events.PARTITION_SELECTION, []):
-                handler(event)
-            chosen = self._selected(candidates, event.row_number)
-        machine.chosen = chosen
-        machine.counters[[layout.CHOSEN, layout.CHOSEN_AT]] = len(chosen), 0
-
-    def _selected(self, candidates: np.ndarray, row: int) -> np.ndarray:
-        select = self.spec.selection
-        assert callable(select)
-        answer = np.atleast_1d(np.asarray(select(self.described(candidates))))
-        if answer.dtype == np.bool_ and len(answer) == len(candidates):
-            answer = np.flatnonzero(answer)
-        fine = answer.ndim == 1 and len(answer) and answer.dtype.kind in "iu"
-        if not fine or answer.min() < 0 or answer.max() >= len(candidates):
-            name = getattr(select, "__name__", "selection")
-            raise UserFunctionError(
-                f"the selection {name!r} must return rows of the table that it gets, one at least, "
-                f"and has returned {answer.tolist()!r} for {len(candidates)} partitions",
-                row,
-            )
-        return candidates[np.unique(answer)]
-
-    # -- locks and clocks --------------------------------------------------------------------------
-
-    @contextmanager
-    def _entered(self, what: str) -> Iterator[None]:
+    def check(self, batch: pa.RecordBatch) -> None:
+        """An error if `insert` would refuse these rows; none is taken."""
         with self.locked():
-            if self._busy is not None:
-                raise QueryError(
-                    f"{what} was called by a handler of this window while it is in {self._busy}: "
-                    "a handler may look at its window, but not change it"
-                )
-            if self._failure is not None:
-                failure, self._failure = self._failure, None
-                raise failure
-            self._busy = what
-            try:
-                yield
-            finally:
-                self._busy = None
-                self._schedule()
-
-    def _schedule(self) -> None:
-        """Be called by the clock when something is due."""
-        machine = self._machine
-        if not machine.settings[layout.CLOCKED]:
-            return
-        deadline = layout.NEVER
-        if machine.counters[layout.DUES]:
-            deadline = int(machine.partitions.table[machine.partitions.dues[0], layout.DUE])
-        if self._call is not None:
-            if self._call.deadline == deadline:
-                return
-            self._call.cancel()
-            self._call = None
-        if deadline != layout.NEVER:
-            self._call = self.clock.call_at(deadline, self._on_time)
-
-    def _on_time(self) -> None:
-        """The clock calls. What a handler raises goes to whoever calls the window next."""
-        with self.locked():
-            self._call = None
-            if (
-                self._busy is not None
-            ):  # a handler has moved the clock: its window looks at it when it is done
-                return
-            try:
-                tape = self.advance()
-                for consumer in self._consumers:
-                    consumer(tape)
-            except Exception as problem:  # a handler may raise anything
-                self._failure = problem
-
-    def locked(self) -> AbstractContextManager[Any]:
-        """Keep the clock out of the window, to look at it outside of handlers; costs nothing without a time policy."""
-        return nullcontext() if self._lock is None else self._lock
-
-    def close(self) -> None:
-        """Take the window off its clock: nothing happens in it any more by itself."""
-        with self.locked():
-            if self._call is not None:
-                self._call.cancel()
-                self._call = None
-            self._machine.settings[layout.CLOCKED] = 0
+            self._machine.check(batch)
 
     # -- snapshots ---------------------------------------------------------------------------------
 

@@ -55,6 +55,10 @@ class Aggregate(Windowed):
         partial_windows: bool = True,
     ) -> None:
         super().__init__(window, partition_by=partition_by, clock=clock, partial_windows=partial_windows)
+        if not isinstance(aggregates, Mapping):
+            raise QueryError(
+                f"aggregates are given by name, as in {{'mean': mean('x')}}; not as {aggregates!r}"
+            )
         self.aggregates = dict(aggregates)
         self.group_by = column_names(group_by)
         if not self.aggregates:
@@ -90,6 +94,15 @@ class Aggregate(Windowed):
         # To sort each window anew takes many times as long as to find a rank in pieces that are sorted once.
         return bool(self.group_by) or self._answers.sorts
 
+    def refuse(self, batch: pa.RecordBatch) -> None:
+        """See `Windowed`."""
+        if self._keeps_rows:
+            self._answers.refuse(batch)
+
+    def window_made(self) -> None:
+        """See `Windowed`."""
+        self.window.can_take_back = self._keeps_rows and self._answers.may_fail
+
     def described(self) -> str:
         """See `Operator`."""
         told = [f"{name}={aggregate}" for name, aggregate in self.aggregates.items()]
@@ -114,13 +127,18 @@ class Aggregate(Windowed):
         positions, low, high = pack(tape.low[due], tape.high[due])
         rows = taken(self.window.log, self.window.order[positions])
         keys = self.window.keys(tape.partition[due]) if self.partition_by[0] else []
-        return self._answered(rows, low, high, keys)
+        return self._answered(rows, low, high, keys, tape.row[due])
 
     def _answered(
-        self, rows: pa.Table, low: np.ndarray, high: np.ndarray, keys: list[pa.Array]
+        self,
+        rows: pa.Table,
+        low: np.ndarray,
+        high: np.ndarray,
+        keys: list[pa.Array],
+        caused: np.ndarray | None = None,
     ) -> tuple[pa.Table, np.ndarray]:
         """The rows that windows give, which are ranges of rows of partitions with these keys, and their
-        ends.
+        ends; `caused` are the rows of the batch that made them due.
         """
         windows = np.arange(len(low))
         owner = windows
@@ -128,7 +146,9 @@ class Aggregate(Windowed):
         if self.group_by:
             rows, owner, groups, low, high = grouped(rows, self.group_by, low, high)
             keys = [key.take(pa.array(owner)) for key in keys]
-        table = pa.Table.from_arrays([*keys, *groups, *self._answers(rows, low, high)], schema=self._result)
+            caused = None if caused is None else caused[owner]
+        answers = self._answers(rows, low, high, caused)
+        table = pa.Table.from_arrays([*keys, *groups, *answers], schema=self._result)
         return table, np.searchsorted(owner, windows, side="right")
 
     takes_whole_windows = True

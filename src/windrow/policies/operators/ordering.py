@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import kind_of
-from windrow.engine.columns import Coder, shown
+from windrow.engine.columns import Coder
 from windrow.engine.partials.multisets import to_ordinals
-from windrow.errors import DataError, QueryError
+from windrow.errors import QueryError
+from windrow.policies.inputs import require_codes
 
 Order = tuple[str, str]
 DIRECTIONS = ("ascending", "descending")
@@ -54,14 +55,13 @@ class Ordering:
             kind_of(schema.field(name).type, what=f"Sort by {name!r}")
         self._coders = [Coder(name, schema.field(name).type) for name, _ in by]
 
-    def encoded(self, batch: pa.RecordBatch, held: np.ndarray) -> np.ndarray:
-        """The numbers of the rows of a batch; `held` are those of earlier rows, which may change."""
+    def refuse(self, batch: pa.RecordBatch) -> None:
+        """An error if a value has no number."""
         for coder in self._coders:
-            array = batch.column(coder.column)
-            wrong = coder.oversized(array)
-            if wrong is not None:
-                row = int(np.flatnonzero(wrong)[0])
-                raise DataError(coder.column, row, shown(array[row]), "does not fit in 64 bits")
+            require_codes(coder, batch.column(coder.column))
+
+    def encoded(self, batch: pa.RecordBatch, held: np.ndarray) -> np.ndarray:
+        """The numbers of the rows of a batch, which was not refused; `held` are those of earlier rows, which may change."""
         keys = np.zeros((batch.num_rows, self.width), np.int64)
         for c, (coder, (_, direction)) in enumerate(zip(self._coders, self._by, strict=True)):
             codes, present, moved = coder.encode(batch.column(coder.column))

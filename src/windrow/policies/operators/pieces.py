@@ -23,7 +23,7 @@ import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate, Bound, Multiset, Scalars, Sequence
 from windrow.engine.cache import jit
-from windrow.engine.columns import Coder, settled, shown
+from windrow.engine.columns import Coder, settled
 from windrow.engine.cutting import Runs
 from windrow.engine.engine import common_rows
 from windrow.engine.partials import Log, Multisets, Numbers, store_for
@@ -31,6 +31,7 @@ from windrow.engine.partials.scalars import lower_values
 from windrow.engine.user_functions import blame, field_types, lower_failed, named
 from windrow.engine.windows import Due
 from windrow.errors import DataError, QueryError
+from windrow.policies.inputs import require_codes
 from windrow.schema import require_columns
 
 TICK: np.dtype[Any] = np.dtype(np.int64)
@@ -122,10 +123,31 @@ class RangeAnswers:
         self.sorts = any(isinstance(bound.partial, Multiset) for bound in self._bound.values())
         read = [c for aggregate in self._aggregates.values() for c in aggregate.columns]
         self.columns = tuple(dict.fromkeys(read))
+        coded = [c for name, bound in self._bound.items() if bound.kinds for c in aggregates[name].columns]
+        self._coders = {name: Coder(name, schema.field(name).type) for name in dict.fromkeys(coded)}
         self.fields = [pa.field(name, bound.type) for name, bound in self._bound.items()]
 
-    def __call__(self, rows: pa.Table | pa.RecordBatch, low: np.ndarray, high: np.ndarray) -> list[pa.Array]:
-        """The answers for `rows[low[i]:high[i]]`, none of which is empty: a column for each aggregate."""
+    @property
+    def may_fail(self) -> bool:
+        """Whether an answer may be an error: a function of the user's raises, a sum overflows."""
+        return any(_is_own(bound) or bound.check is not None for bound in self._bound.values())
+
+    def refuse(self, batch: pa.RecordBatch) -> None:
+        """An error if a value cannot be read."""
+        for name in self._coders:
+            require_codes(self._coders[name], batch.column(name))
+
+    def __call__(
+        self,
+        rows: pa.Table | pa.RecordBatch,
+        low: np.ndarray,
+        high: np.ndarray,
+        caused: np.ndarray | None = None,
+    ) -> list[pa.Array]:
+        """The answers for `rows[low[i]:high[i]]`, none of which is empty: a column for each aggregate.
+
+        `caused` is the row of the batch that caused each range, or -1, for errors.
+        """
         order = by_start(low)
         low, high = low[order], high[order]
         edges, first, last = cut(low, high, rows.num_rows)
@@ -139,14 +161,17 @@ class RangeAnswers:
             key = (bound.partial, aggregate.columns)
             if key not in merged:
                 merged[key] = _taken(bound, aggregate.columns, columns, pieces, due, (low, high))
-            found.append(self._lowered(name, bound, merged[key], columns.decoders(aggregate, bound)))
+            blamed = None if caused is None else caused[order]
+            found.append(self._lowered(name, bound, merged[key], columns.decoders(aggregate, bound), blamed))
         if np.all(order[1:] > order[:-1]):
             return found
         back = np.empty(len(order), np.int64)
         back[order] = np.arange(len(order))
         return [column.take(pa.array(back)) for column in found]
 
-    def _lowered(self, name: str, bound: Bound, taken: Any, decoders: list[Any]) -> pa.Array:
+    def _lowered(
+        self, name: str, bound: Bound, taken: Any, decoders: list[Any], caused: np.ndarray | None
+    ) -> pa.Array:
         if callable(taken):
             return taken(bound, decoders)
         fields, n = taken
@@ -161,7 +186,10 @@ class RangeAnswers:
             raise lower_failed(bound, problem) from problem
         overflow = bound.check(values, defined) if bound.check else None
         if overflow is not None:
-            raise DataError(name, overflow[0], overflow[1], "the sum of a window overflows int64")
+            row = -1 if caused is None else int(caused[overflow[0]])
+            column = self._aggregates[name].columns[0]
+            told = f"{self._aggregates[name]} of a window overflows int64"
+            raise DataError(column, None if row < 0 else row, overflow[1], told)
         return bound.build(values, defined, decoders)
 
 
@@ -196,10 +224,6 @@ class _Columns:
         if name not in self._codes:
             array = self._array(name)
             coder = Coder(name, array.type)
-            wrong = coder.oversized(array)
-            if wrong is not None:
-                row = int(np.flatnonzero(wrong)[0])
-                raise DataError(name, row, shown(array[row]), "does not fit in 64 bits")
             codes, present, _ = coder.encode(array)
             self._codes[name] = (coder, codes, present)
         return self._codes[name]
@@ -243,7 +267,8 @@ def _taken(
     except Exception as problem:  # a user's function may raise anything
         if not _is_own(bound):
             raise
-        raise blame(bound.partial, inputs, rows, problem) from problem  # type: ignore[arg-type]
+        # These are rows of windows, and no longer those of a batch.
+        raise blame(bound.partial, inputs, None, problem) from problem  # type: ignore[arg-type]
     if isinstance(store, Multisets):
         window = (np.arange(len(due)), np.zeros(len(due), np.int64))
         return lambda asked, decoders: store.answer(asked, due, slots, window, decoders)

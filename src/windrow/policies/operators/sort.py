@@ -24,6 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from windrow.aggregates.base import text_type
 from windrow.engine.cutting import Runs
 from windrow.policies.clock import Clock
 from windrow.policies.operators.groups import grouped
@@ -44,6 +45,11 @@ def _refusal(window: Tumbling | Sliding) -> str | None:
     if window.eviction == Count(0):
         return "a window of no rows sorts nothing"
     return None
+
+
+def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column as Arrow can sort it: dictionaries as their values."""
+    return column.cast(text_type(column.type)) if pa.types.is_dictionary(column.type) else column
 
 
 class Sort(Windowed):
@@ -101,6 +107,11 @@ class Sort(Windowed):
             return ("after_insert", "before_evict", "partition_eviction")
         return ("before_flush", "partition_eviction")
 
+    def refuse(self, batch: pa.RecordBatch) -> None:
+        """See `Windowed`."""
+        if self._held is not None:
+            self._held.refuse(batch)
+
     def window_made(self) -> None:
         """See `Windowed`."""
         if self._held is not None:
@@ -126,7 +137,7 @@ class Sort(Windowed):
         """Give out rows by the windows that own them, which are numbered and come one after the other, and
         in order in each.
         """
-        columns = [rows.column(name) for name, _ in self.by]
+        columns = [_comparable(rows.column(name)) for name, _ in self.by]
         names = [f"c{i}" for i in range(len(columns) + 1)]
         table = pa.Table.from_arrays([pa.array(owner), *columns], names=names)
         keys = [("c0", "ascending"), *((n, d) for n, (_, d) in zip(names[1:], self.by, strict=True))]

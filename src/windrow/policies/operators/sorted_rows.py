@@ -48,6 +48,10 @@ class SortedRows:
             more = np.full(max(partitions, 2 * len(self._root)) - len(self._root), -1)
             self._root = np.concatenate([self._root, more])
 
+    def refuse(self, batch: pa.RecordBatch) -> None:
+        """An error if rows have no place in order."""
+        self._ordering.refuse(batch)
+
     def played(self, tape: Any, batch: pa.RecordBatch | None) -> tuple[pa.Table, np.ndarray]:
         """Take in a batch, and let rows leave as the tape says."""
         base = self._append(batch) if batch is not None else 0

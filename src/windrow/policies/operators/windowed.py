@@ -101,6 +101,9 @@ class Windowed(Operator):
         """
         raise NotImplementedError
 
+    def refuse(self, batch: pa.RecordBatch) -> None:
+        """An error if these rows cannot be worked on; the window has not seen them yet."""
+
     def window_made(self) -> None:
         """The window is there, empty or restored."""
 
@@ -122,7 +125,9 @@ class Windowed(Operator):
         """Windows between punctuations; those that begin and end in one stretch need not go through the
         window, if there are many.
         """
-        self.window.subwindows.require_keys(whole(stretch.table))
+        batch = whole(stretch.table)
+        self.window.check(batch)
+        self.refuse(batch)
         marks = np.unique(stretch.marks)
         if len(marks) > FEW_MARKS and self.takes_whole_windows and self.spec.partition_eviction is None:
             first, last = int(marks[0]), int(marks[-1])
@@ -145,9 +150,16 @@ class Windowed(Operator):
     def _insert(self, table: pa.Table) -> None:
         if table.num_rows:
             batch = whole(table)
+            self.refuse(batch)
             # Ranges on the tape hold until the window is next called, by a timer too.
             with self.window.locked():
-                self.played(self.window.insert(batch), batch)
+                tape = self.window.insert(batch)
+                try:
+                    self.played(tape, batch)
+                except BaseException:
+                    self.window.take_back()
+                    self.played(tape.of_clock(), None)
+                    raise
 
     def _fit(self, schema: pa.Schema) -> None:
         schema = schema.remove_metadata()
