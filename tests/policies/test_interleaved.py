@@ -80,3 +80,27 @@ def test_rows_that_are_refused_change_neither_side(wrong):
     with pytest.raises(DataError, match="column 't', row 0, value 3"):
         join.process_together(tuple(back), places)
     assert len(join.process_together(tuple(rows), places)[0]) == 3
+
+
+def test_a_predicate_that_raises_changes_neither_side():
+    failing = []
+
+    def near(left, right):
+        if failing:
+            raise ZeroDivisionError
+        return np.ones(len(left), np.bool_)
+
+    window = "sliding, count(2), count(1)"
+    joins = [wp.Join(window, window, match=near, how="full") for _ in range(2)]
+    steps = [[{"id": 10 * n + i, "t": 0, "k": "a", "g": "u", "x": 1} for i in range(5)] for n in range(4)]
+    places = np.array([0, 2, 3]), np.array([1, 4])
+    for n, rows in enumerate(steps):
+        tables = tuple(table_of(rows).take(pa.array(p)) for p in places)
+        if n == 2:
+            failing.append(True)
+            with pytest.raises(ZeroDivisionError):
+                joins[0].process_together(tables, places)
+            failing.clear()
+        one, other = (join.process_together(tables, places)[0] for join in joins)
+        assert flat(one) == flat(other)
+        assert len(one)

@@ -106,7 +106,7 @@ class _Scatter:
         try:
             return self._judge.sift(events) is None
         except DataError as error:
-            row = self._before + error.row
+            row = None if error.row is None else self._before + error.row
             raise DataError(error.column, row, error.value, f"{error.problem} ({self._where()})") from None
 
     def _combined(self, events: pa.RecordBatch, buckets: pa.Array) -> tuple[pa.RecordBatch, pa.Array]:

@@ -133,14 +133,29 @@ class Chains:
                 return reached, left[:count], right[:count]
             room *= 4
 
+    def ends(self) -> np.ndarray:
+        """The last row of each chain, to `cut` them there."""
+        return self._tail.copy()
+
+    def cut(self, ends: np.ndarray, base: int) -> None:
+        """Let chains have these ends again: rows from `base` on have not come."""
+        self._head[self._head >= base] = -1
+        self._tail[: len(ends)] = ends
+        self._after[ends[ends >= 0]] = -1
+
+    def heads(self) -> np.ndarray:
+        """Where chains begin, to be gone along from there without changing them."""
+        return self._head.copy()
+
     def probe_between(
-        self, key: np.ndarray, place: np.ndarray, lives: tuple[np.ndarray, np.ndarray], begin: int, room: int
+        self, key: np.ndarray, place: np.ndarray, lives: tuple[np.ndarray, ...], begin: int, room: int
     ) -> tuple[int, np.ndarray, np.ndarray]:
-        """As `probe`, with the place of each key and those at which rows come and leave."""
+        """As `probe`, with the place of each key; `lives` are `heads`, and where rows come and leave."""
+        heads, came, left_at = lives
         while True:
             left, right = np.empty(room, np.int64), np.empty(room, np.int64)
-            chain = self._head, self._after
-            reached, count = probe_between(key, place, begin, *chain, *lives, left, right)
+            among = heads, self._after, came, left_at
+            reached, count = probe_between(key, place, begin, *among, left, right)
             if reached > begin or count:
                 return reached, left[:count], right[:count]
             room *= 4

@@ -12,7 +12,6 @@ place, and left after it. That is what row by row would give, without a call for
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +22,8 @@ from windrow.policies.operators.rows import taken
 if TYPE_CHECKING:
     from windrow.policies.operators.join import Join
     from windrow.policies.operators.side import Side
+    from windrow.policies.tape import Tape
+    from windrow.policies.window import Window
 
 Found = tuple[np.ndarray, np.ndarray]
 
@@ -32,19 +33,24 @@ def take_together(
 ) -> None:
     """Let rows of both sides in, and give out matches and rows that leave without one, in order."""
     keys = [join.numbers(batch, side) for batch, side in zip(batches, sides, strict=True)]
-    for side, batch in zip(sides, batches, strict=True):
-        assert side.window is not None
-        side.window.check(batch)
-    for side in sides:
-        assert side.window is not None
-        side.left(side.window.advance())
-    tapes = [side.enter(batch, key) for side, batch, key in zip(sides, batches, keys, strict=True)]
-    found: list[Found] = []
-    for side in sides:
-        me, other = side.place, sides[1 - side.place]
-        lives = other.lives(tapes[other.place], places[other.place])
-        probe = partial(_probe, other, places[me], lives)
-        found.append(join.matches(batches[me], keys[me], side, other, probe))
+    windows = [side.window for side in sides if side.window is not None]
+    for side, window in zip(sides, windows, strict=True):
+        side.left(window.advance())
+        window.can_take_back = True
+    try:
+        tapes = _inserted(windows, batches)
+        ends = [side.chains.ends() for side in sides]
+        for side, key in zip(sides, keys, strict=True):
+            side.link(key)
+        try:
+            found = [_met(join, side, sides[1 - side.place], batches, keys, places, tapes) for side in sides]
+        except BaseException:
+            for side, end in zip(sides, ends, strict=True):
+                side.take_back(end)
+            raise
+    finally:
+        for window in windows:
+            window.can_take_back = False
     for side, (_, theirs) in zip(sides, found, strict=True):
         sides[1 - side.place].chains.matched[theirs] = True
     left = [
@@ -54,10 +60,33 @@ def take_together(
     _give(join, sides, batches, places, found, left)
 
 
-def _probe(
-    other: Side, place: np.ndarray, lives: Found, key: np.ndarray, begin: int, room: int
-) -> tuple[int, np.ndarray, np.ndarray]:
-    return other.chains.probe_between(key, place, lives, begin, room)
+def _inserted(windows: Sequence[Window], batches: Sequence[pa.RecordBatch]) -> list[Tape]:
+    """What rows do to both windows; rows that one refuses do nothing to the other."""
+    left = windows[0].insert(batches[0])
+    try:
+        return [left, windows[1].insert(batches[1])]
+    except BaseException:
+        windows[0].take_back()
+        raise
+
+
+def _met(
+    join: Join,
+    side: Side,
+    other: Side,
+    batches: Sequence[pa.RecordBatch],
+    keys: Sequence[np.ndarray],
+    places: Sequence[np.ndarray],
+    tapes: Sequence[Tape],
+) -> Found:
+    """Pairs of a row that has come to a side and one that was on the other then."""
+    me, place = side.place, places[side.place]
+    lives = other.lives(tapes[other.place], places[other.place])
+
+    def probe(key: np.ndarray, begin: int, room: int) -> tuple[int, np.ndarray, np.ndarray]:
+        return other.chains.probe_between(key, place, lives, begin, room)
+
+    return join.matches(batches[me], keys[me], side, other, probe)
 
 
 def _give(

@@ -79,16 +79,17 @@ class Side:
         Returns rows that leave without one, at which row of the batch each does, and whether that is after
         its matches.
         """
-        return self.outcome(self.enter(batch, keys), batch, mine)
-
-    def enter(self, batch: pa.RecordBatch, keys: np.ndarray) -> Tape:
-        """Let a batch in; what it has done to the window."""
         assert self.window is not None
         tape = self.window.insert(batch)
+        self.link(keys)
+        return self.outcome(tape, batch, mine)
+
+    def link(self, keys: np.ndarray) -> None:
+        """Have the rows that the window has just let in among those of their keys."""
+        assert self.window is not None
         if self.keeps:
             self.chains.know(self._join.known)
             self.chains.append(keys, self.window.log.base)
-        return tape
 
     def outcome(
         self, tape: Tape, batch: pa.RecordBatch, mine: np.ndarray
@@ -104,15 +105,15 @@ class Side:
         alone, when = self._leave(tape)
         return alone, when, False
 
-    def lives(self, tape: Tape, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """At which place each row of the log came and left, now that a batch was let in.
+    def lives(self, tape: Tape, places: np.ndarray) -> tuple[np.ndarray, ...]:
+        """Where chains begin, and at which place each row of the log came and left: a batch was let in.
 
         Its rows have these places. One that was there before came at -1; one that is still there leaves at no
         place that there is.
         """
         assert self.window is not None
         if not self.keeps:
-            return np.empty(0, np.int64), np.empty(0, np.int64)
+            return ()
         came = np.full(len(self.chains.gone), -1)
         came[self.window.log.base : self.window.log.base + len(places)] = places
         left_at = np.where(self.chains.gone, -1, np.iinfo(np.int64).max)
@@ -120,7 +121,13 @@ class Side:
         # What leaves by the clock does so before any row of the batch comes.
         cause = tape.row[event]
         left_at[rows] = np.where(cause < 0, -1, places[cause])
-        return came, left_at
+        return self.chains.heads(), came, left_at
+
+    def take_back(self, ends: np.ndarray) -> None:
+        """Be as before rows were let in and linked; `ends` are those of chains, before that."""
+        assert self.window is not None
+        self.window.take_back()
+        self.chains.cut(ends, self.window.log.base)
 
     def left(self, tape: Any) -> None:
         """Rows have left by themselves."""
