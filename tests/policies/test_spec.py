@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import numpy as np
 import pytest
 
 from windrow.errors import QueryError
+from windrow.policies.orders import order_of
+from windrow.policies.sizes import spoken
 from windrow.policies.spec import (
     Count,
     count,
     delta,
-    order_of,
     partition_age,
     partition_count,
     punct,
     sliding,
-    spoken,
     time,
     tumbling,
     tuple_count,
@@ -97,6 +98,10 @@ def test_what_cannot_be_meant_is_refused(make, words):
 
 def test_a_one_sided_join_may_have_a_window_of_no_rows():
     assert sliding(count(0), count(1)).eviction == Count(0)
+
+
+def test_numbers_of_numpy_are_numbers():
+    assert count(np.int32(3)) == Count(3)
 
 
 def test_specs_are_values():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from policies.compared import SPECS
 
 from windrow import policies as wp
@@ -78,6 +79,10 @@ def test_texts_are_read(text, spec):
         ("tumbling, time(soon)", 15, "not a duration"),
         ("tumbling, punct(3)", 16, "takes nothing"),
         ("tumbling, 5", 10, "a word is expected"),
+        ("tumbling count(3)", 9, "a comma is expected before this"),
+        ("tumbling, count(\u0663)", 16, "whole number"),
+        ('tumbling, delta("a, 3)', 15, "never closed"),
+        ('tumbling, delta("a" b, 3)', 20, "no name in quotes"),
     ],
 )
 def test_an_error_points_at_the_character(text, at, words):
@@ -85,6 +90,25 @@ def test_an_error_points_at_the_character(text, at, words):
         wp.parse(text)
     lines = str(raised.value).splitlines()
     assert lines[-2:] == [f"    {text}", f"    {' ' * at}^"]
+
+
+def test_a_bad_trigger_is_not_offered_punctuations():
+    with pytest.raises(QueryError, match=r"trigger policy: count\(\.\.\), delta\(\.\.\), time\(\.\.\)\n"):
+        wp.parse("sliding, count(1), cuont(2)")
+    with pytest.raises(QueryError, match=r"punct\(\.\.\)\n"):
+        wp.parse("tumbling, cuont(2)")
+
+
+@given(st.text(min_size=1))
+def test_a_column_of_any_name_is_read_back(name):
+    spec = wp.tumbling(wp.delta(name, 3))
+    assert wp.parse(str(spec)) == spec
+
+
+def test_the_character_is_found_in_a_text_of_several_lines():
+    with pytest.raises(QueryError) as raised:
+        wp.parse("tumbling,\n  count(x)")
+    assert str(raised.value).splitlines()[1:] == ["    tumbling,   count(x)", "                      ^"]
 
 
 def test_a_text_is_a_string():

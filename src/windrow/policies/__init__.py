@@ -37,6 +37,7 @@ from windrow.policies.operators import (
     Sort,
     Windowed,
 )
+from windrow.policies.orders import order_of
 from windrow.policies.ports import (
     EXPECTING,
     FREE,
@@ -54,7 +55,6 @@ from windrow.policies.spec import (
     Tumbling,
     count,
     delta,
-    order_of,
     partition_age,
     partition_count,
     punct,

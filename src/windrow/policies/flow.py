@@ -72,10 +72,16 @@ class Flow:
 
     def add(self, name: str, operator: Operator, *feeds: Stream | Sequence[Stream]) -> Stream:
         """An operator, and what feeds each of its input ports: a stream, or several that are merged."""
+        if not isinstance(operator, Operator):
+            raise QueryError(f"{name!r} needs an operator, not {operator!r}")
         inputs = operator.model.inputs
         if len(feeds) != len(inputs):
             ports = ", ".join(port.name for port in inputs)
             raise QueryError(f"{name!r} has {len(inputs)} inputs ({ports}), and {len(feeds)} are fed")
+        for feed in feeds:
+            merged = (feed,) if isinstance(feed, Stream) else feed
+            if not isinstance(merged, (list, tuple)) or not all(isinstance(s, Stream) for s in merged):
+                raise QueryError(f"{name!r} is fed by streams of the flow, and not by {feed!r}")
         streams = tuple((feed,) if isinstance(feed, Stream) else tuple(feed) for feed in feeds)
         for port, merged in zip(inputs, streams, strict=True):
             for stream in merged:

@@ -15,12 +15,13 @@ amortised; no batch pays for rows that lie untouched.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from windrow.engine.cache import jit
+from windrow.engine.columns import takeable
 from windrow.policies.layout import END, FLAGS, HEAD, LIVE, SHIFT, START, TAIL
 
 SMALLEST_REGION = 8
@@ -219,6 +220,25 @@ class Log:
         order[:] = np.where(is_row, moved[np.where(is_row, order, 0)], -1)
         for listener in self._listeners:
             listener(moved)
+
+
+def storable(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
+    """These columns of a batch in forms that can be put one behind the other, whatever values are still to come.
+
+    A dictionary has no null among its values, and room for more of them than a narrow index can tell apart.
+    """
+    taken = takeable(batch, names)
+    arrays = [_widened(a, batch.schema.field(n).type) for a, n in zip(taken.columns, names, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, names=list(names))
+
+
+def _widened(array: pa.Array, type_: pa.DataType) -> pa.Array:
+    if not pa.types.is_dictionary(type_):
+        return array
+    if not pa.types.is_dictionary(array.type):
+        array = array.dictionary_encode()
+    index = type_.index_type if type_.index_type.bit_width >= 32 else pa.int32()
+    return array.cast(pa.dictionary(index, array.type.value_type, ordered=type_.ordered))
 
 
 def _joined(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch:

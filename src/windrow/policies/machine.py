@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.engine.columns import takeable, whole
+from windrow.engine.columns import whole
 from windrow.errors import DataError, QueryError
 from windrow.policies import events, fast, layout, loop, timed
 from windrow.policies.deltas import DeltaColumn
 from windrow.policies.folding import Folding, InCells
-from windrow.policies.log import Log, Regions
+from windrow.policies.log import Log, Regions, storable
 from windrow.policies.partitions import Partitions
 from windrow.policies.settings import settings_of
 from windrow.policies.spec import Count, Delta, Sliding, Spec, Time, TupleCount
@@ -95,7 +95,7 @@ class Machine:
         self.regions = Regions(by_place)
         kept = list(schema.names if columns is None else columns)
         self.kept = kept if folding is None else []
-        self.log = Log(takeable(whole(schema.empty_table()), self.kept).schema)
+        self.log = Log(storable(whole(schema.empty_table()), self.kept).schema)
         self.position = np.empty(0, np.int64)
         self.rows = NO_ROWS
         self.chosen = np.empty(0, np.int64)
@@ -199,6 +199,9 @@ class Machine:
         return self.folding.may_fail(size)
 
     def _require_schema(self, batch: pa.RecordBatch) -> None:
+        twice = [name for name in self.schema.names if len(batch.schema.get_all_field_indices(name)) > 1]
+        if twice:
+            raise QueryError(f"the rows have several columns called {twice[0]!r}")
         for expected in self.schema:
             if expected.name not in batch.schema.names:
                 there = ", ".join(batch.schema.names)
@@ -222,7 +225,7 @@ class Machine:
         if self.kept:
             held = int(self.counters[layout.TOTAL])
             self.log.drop(partitions.table, partitions.known, self.order, held)
-            self.log.append(takeable(batch, self.kept))
+            self.log.append(storable(batch, self.kept))
         self.regions.reserve(partitions.table, partitions.known, rows.numbers, partitions.arrays["need"])
 
     # -- the loops ---------------------------------------------------------------------------------

@@ -119,8 +119,13 @@ class Punctuated:
             return rows
         if isinstance(rows, pa.RecordBatch):
             rows = pa.Table.from_batches([rows])
+        if not isinstance(rows, (pa.Table, dict)) and not hasattr(rows, "__arrow_c_stream__"):
+            raise QueryError(f"a stretch of a stream is a table or a batch, not {type(rows).__name__}")
         table = rows if isinstance(rows, pa.Table) else pa.table(rows)
-        places = np.asarray(marks, np.int64)
+        places = np.asarray(marks)
+        if places.ndim != 1 or (len(places) and places.dtype.kind not in "iu"):
+            raise QueryError(f"punctuations are told by numbers of rows, and not by {places.tolist()}")
+        places = places.astype(np.int64)
         if len(places) and (np.any(np.diff(places) < 0) or places[0] < 0 or places[-1] > table.num_rows):
             raise QueryError(
                 f"punctuations must come in order and after 0 to {table.num_rows} rows, "

@@ -4,33 +4,28 @@
     sliding(count(100), count(10))              the last 100 rows, processed every 10
     sliding(delta("ts", 60), time("1 second"), partitioned=True, partition_eviction=partition_age("1 hour"))
 
-A policy says *when*; the tables of the paper say in which *order* a row is inserted, others are evicted and
-the window is processed. `order_of` is these tables as data:
-
-    tumbling    count: insert -> flush      delta: flush -> insert      time, punct: insert | flush
-
-    sliding, eviction \\ trigger    count                       delta                       time
-    count                          evict -> insert -> trigger  trigger -> evict -> insert  evict -> insert | trigger
-    delta                          evict -> insert -> trigger  trigger -> evict -> insert  evict -> insert | trigger
-    time                           insert -> trigger | evict   trigger -> insert | evict   insert | evict | trigger
-
-What stands after a bar happens by itself, when the clock says so or a punctuation comes.
+A policy says *when*; in which *order* a row is inserted, others are evicted and the window is processed, is told by
+`orders`. A spec is made of values alone, and prints as the text that `text` reads.
 """
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any, TypeAlias
 
-from windrow.durations import NANOSECONDS, DurationLike, parse_duration
+from windrow.durations import DurationLike, parse_duration
 from windrow.errors import QueryError
+from windrow.policies.sizes import nanoseconds_of, spoken, whole_number
 
 LEAST_RECENTLY_UPDATED = "least recently updated"
 LEAST_FREQUENTLY_UPDATED = "least frequently updated"
 OLDEST = "oldest"
+# Such names need no quotes in a text.
+_PLAIN = re.compile(r"[^\s,()\"]+( [^\s,()\"]+)*")
 SELECTIONS = (LEAST_RECENTLY_UPDATED, LEAST_FREQUENTLY_UPDATED, OLDEST)
 
 
@@ -53,7 +48,9 @@ class Delta:
     nanoseconds: int | None = None
 
     def __str__(self) -> str:
-        return f"delta({self.column}, {self.threshold})"
+        plain = _PLAIN.fullmatch(self.column)
+        column = self.column if plain else json.dumps(self.column, ensure_ascii=False)
+        return f"delta({column}, {self.threshold})"
 
     @property
     def threshold(self) -> str:
@@ -121,7 +118,7 @@ def count(size: int) -> Count:
     >>> print(count(100))
     count(100)
     """
-    return Count(_whole(size, "count", least=0))
+    return Count(whole_number(size, "count", least=0))
 
 
 def delta(column: str, threshold: DurationLike) -> Delta:
@@ -148,7 +145,7 @@ def time(period: DurationLike) -> Time:
     >>> print(time(10.0))
     time(10 seconds)
     """
-    return Time(_nanoseconds(period, "time"))
+    return Time(nanoseconds_of(period, "time"))
 
 
 def punct() -> Punct:
@@ -158,12 +155,12 @@ def punct() -> Punct:
 
 def partition_count(size: int) -> PartitionCount:
     """At most so many subwindows; one is evicted to make space for another."""
-    return PartitionCount(_whole(size, "partitionCount", least=1))
+    return PartitionCount(whole_number(size, "partitionCount", least=1))
 
 
 def tuple_count(size: int) -> TupleCount:
     """At most so many rows in all subwindows together; whole subwindows are evicted until the next row fits."""
-    return TupleCount(_whole(size, "tupleCount", least=1))
+    return TupleCount(whole_number(size, "tupleCount", least=1))
 
 
 def partition_age(age: DurationLike) -> PartitionAge:
@@ -172,7 +169,7 @@ def partition_age(age: DurationLike) -> PartitionAge:
     >>> print(partition_age("90 minutes"))
     partitionAge(90 minutes)
     """
-    return PartitionAge(_nanoseconds(age, "partitionAge"))
+    return PartitionAge(nanoseconds_of(age, "partitionAge"))
 
 
 @dataclass(frozen=True)
@@ -262,61 +259,9 @@ def sliding(
     return Sliding(eviction, trigger, partitioned, partition_eviction, selection)
 
 
-@dataclass(frozen=True)
-class Order:
-    """A row of Table I or II: the steps when a row arrives, and those that happen by themselves."""
-
-    on_arrival: tuple[str, ...]
-    independent: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return " | ".join([" -> ".join(self.on_arrival), *self.independent])
-
-
-def order_of(spec: Spec) -> Order:
-    """The order in which a row is inserted, others are evicted and the window is processed.
-
-    >>> print(order_of(sliding(count(2), delta("id", 0))))
-    trigger -> evict -> insert
-    >>> print(order_of(tumbling(punct())))
-    insert | flush
-    """
-    if isinstance(spec, Tumbling):
-        if isinstance(spec.eviction, Count):
-            return Order(("insert", "flush"))
-        if isinstance(spec.eviction, Delta):
-            return Order(("flush", "insert"))
-        return Order(("insert",), ("flush",))
-    steps, apart = ["insert"], []
-    if isinstance(spec.eviction, Time):
-        apart.append("evict")
-    else:
-        steps.insert(0, "evict")
-    if isinstance(spec.trigger, Time):
-        apart.append("trigger")
-    elif isinstance(spec.trigger, Delta):
-        steps.insert(0, "trigger")
-    else:
-        steps.append("trigger")
-    return Order(tuple(steps), tuple(apart))
-
-
 def uses_clock(spec: Spec) -> bool:
     """Whether something happens in such a window without a call: a policy of time."""
     return isinstance(spec.eviction, Time) or isinstance(spec.trigger, Time)
-
-
-def spoken(nanoseconds: int) -> str:
-    """A length of time in the largest unit of which it is a whole number.
-
-    >>> spoken(5_400_000_000_000)
-    '90 minutes'
-    """
-    name, unit = max(
-        ((n, u) for n, u in NANOSECONDS.items() if nanoseconds % u == 0 and n != "week"), key=lambda nu: nu[1]
-    )
-    number = nanoseconds // unit
-    return f"{number} {name}" if number == 1 else f"{number} {name}s"
 
 
 def _check_partitions(spec: Spec) -> None:
@@ -347,31 +292,3 @@ def _partition_words(spec: Spec) -> list[str]:
     elif spec.selection != LEAST_RECENTLY_UPDATED:
         words.append(spec.selection)
     return words
-
-
-def _whole(size: int, what: str, *, least: int) -> int:
-    if isinstance(size, bool) or not isinstance(size, int):
-        raise QueryError(f"{what} needs a whole number, not {size!r}")
-    if size < least:
-        raise QueryError(f"{what}({size}): the size must be {least} or more")
-    if size >= 2**62:
-        raise QueryError(f"{what}({size}): the size is beyond all memory")
-    return size
-
-
-def _nanoseconds(period: DurationLike, what: str) -> int:
-    """A length of time; plain numbers are seconds, as in the paper."""
-    if isinstance(period, (int, float)) and not isinstance(period, bool):
-        if not math.isfinite(period):
-            raise QueryError(f"{what} must be a finite number of seconds, not {period!r}")
-        nanoseconds = round(period * 1_000_000_000)
-    else:
-        parsed = parse_duration(period, what=what)
-        assert parsed.nanoseconds is not None
-        nanoseconds = parsed.nanoseconds
-    if nanoseconds <= 0:
-        shown = str(period) if isinstance(period, timedelta) else period
-        raise QueryError(f"{what}({shown}): the time must be longer than nothing")
-    if nanoseconds >= 2**62:
-        raise QueryError(f"{what}({period}): the time is longer than a century, and too long for a clock")
-    return nanoseconds

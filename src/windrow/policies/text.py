@@ -4,11 +4,13 @@
     sliding, delta(ts, 100.0), delta(ts, 10.0), partitioned, partitionAge(1 hour)
     sliding, count(100), count(10), partitioned, partitionCount(1000), least frequently updated
 
-An error shows the text and points at the character where it went wrong.
+A column whose name is no plain word is written in double quotes, as in `delta("bid (EUR)", 5)`. An error shows the text
+and points at the character where it went wrong.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,9 +30,12 @@ _EVICTIONS: dict[str, tuple[Callable[..., Any], str]] = {
     "tupleCount": (specs.tuple_count, "n"),
     "partitionAge": (specs.partition_age, "d"),
 }
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_WHOLE = re.compile(r"[+-]?\d+")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_WHOLE = re.compile(r"[+-]?\d+", re.ASCII)
 _NAME = re.compile(r"[A-Za-z][A-Za-z ]*")
+# What stands in parentheses; a closing one inside of quotes does not end it.
+_INSIDE = re.compile(r'\(((?:[^")]|"(?:[^"\\]|\\.)*")*)\)')
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def parse(text: str) -> specs.Spec:
@@ -67,7 +72,8 @@ class _Reader:
 
     def wrong(self, at: int, problem: str) -> QueryError:
         """An error that points at a character."""
-        return QueryError(f"{problem}\n    {self._text}\n    {' ' * at}^")
+        shown = "".join(" " if character.isspace() else character for character in self._text)
+        return QueryError(f"{problem}\n    {shown}\n    {' ' * at}^")
 
     def _split(self) -> list[_Part]:
         parts, at, text = [], 0, self._text
@@ -80,11 +86,11 @@ class _Reader:
             end, inside, inside_at = at + len(name[0].rstrip()), None, 0
             behind = end + len(text[end:]) - len(text[end:].lstrip())
             if text[behind : behind + 1] == "(":
-                close = text.find(")", behind)
-                if close < 0:
+                found_inside = _INSIDE.match(text, behind)
+                if found_inside is None:
                     raise self.wrong(behind, "this parenthesis is never closed")
-                inside, inside_at = text[behind + 1 : close], behind + 1
-                end = close + 1
+                inside, inside_at = found_inside[1], behind + 1
+                end = found_inside.end()
                 behind = end + len(text[end:]) - len(text[end:].lstrip())
             parts.append(_Part(at, name[0].rstrip(), inside, inside_at))
             if behind == len(text):
@@ -106,14 +112,19 @@ class _Reader:
     def spec(self) -> specs.Spec:
         kind = self._take("the kind of window")
         if kind.name not in ("tumbling", "sliding") or kind.inside is not None:
-            raise self.wrong(kind.at, "a window is 'tumbling' or 'sliding'")
+            first, _, others = kind.name.partition(" ")
+            if first in ("tumbling", "sliding"):
+                at = kind.at + len(kind.name) - len(others.lstrip())
+                raise self.wrong(at, f"a comma is expected before this, after {first!r}")
+            raise self.wrong(kind.at, f"a window is 'tumbling' or 'sliding', not {kind.name!r}")
         eviction_part = self._take("the eviction policy")
-        eviction = self._policy(eviction_part, _POLICIES, "an eviction policy")
+        offered = [name for name in _POLICIES if kind.name == "tumbling" or name != "punct"]
+        eviction = self._policy(eviction_part, _POLICIES, "an eviction policy", offered)
         trigger: Any = None
         trigger_part = eviction_part
         if kind.name == "sliding":
             trigger_part = self._take("the trigger policy")
-            trigger = self._policy(trigger_part, _POLICIES, "a trigger policy")
+            trigger = self._policy(trigger_part, _POLICIES, "a trigger policy", offered)
         options = self._partitioning()
         try:
             if kind.name == "tumbling":
@@ -138,7 +149,9 @@ class _Reader:
         if part is None:
             return options
         self._next += 1
-        options["partition_eviction"] = self._policy(part, _EVICTIONS, "a partition eviction")
+        options["partition_eviction"] = self._policy(
+            part, _EVICTIONS, "a partition eviction", list(_EVICTIONS)
+        )
         chosen = self._more()
         if chosen is not None:
             self._next += 1
@@ -152,9 +165,13 @@ class _Reader:
             raise self.wrong(part.at, "the text should end here")
         return options
 
-    def _policy(self, part: _Part, known: dict[str, tuple[Callable[..., Any], str]], what: str) -> Any:
+    def _policy(
+        self, part: _Part, known: dict[str, tuple[Callable[..., Any], str]], what: str, offered: list[str]
+    ) -> Any:
         if part.name not in known:
-            raise self.wrong(part.at, f"{part.name!r} is not {what}: {', '.join(f'{k}(..)' for k in known)}")
+            raise self.wrong(
+                part.at, f"{part.name!r} is not {what}: {', '.join(f'{k}(..)' for k in offered)}"
+            )
         if part.inside is None:
             raise self.wrong(part.at + len(part.name), f"{part.name} needs parentheses")
         function, takes = known[part.name]
@@ -181,18 +198,36 @@ class _Reader:
             return [int(inside)]
         if takes == "d":
             return [_duration(inside)]
-        column, comma, threshold = part.inside.partition(",")
+        column, comma, threshold = _split_delta(part.inside)
         if not column.strip():
             raise self.wrong(begins, "delta needs the name of a column first")
         if not comma or not threshold.strip():
             raise self.wrong(part.inside_at + len(part.inside), "delta needs a threshold after its column")
         value = _duration(threshold.strip())
+        name = self._column(column.strip(), begins)
         try:
-            specs.delta(column.strip(), value)
+            specs.delta(name, value)
         except QueryError as problem:
             at = part.inside_at + len(column) + 1
             raise self.wrong(at + len(threshold) - len(threshold.lstrip()), str(problem)) from None
-        return [column.strip(), value]
+        return [name, value]
+
+    def _column(self, word: str, at: int) -> str:
+        if not word.startswith('"'):
+            return word
+        try:
+            name = json.loads(word)
+        except json.JSONDecodeError as problem:
+            raise self.wrong(at + problem.pos, "this is no name in quotes") from None
+        return str(name)
+
+
+def _split_delta(inside: str) -> tuple[str, str, str]:
+    """The column of a delta policy, its comma if there is one, and what stands behind it."""
+    quoted = _QUOTED.match(inside.lstrip())
+    begins = len(inside) - len(inside.lstrip()) + (quoted.end() if quoted else 0)
+    column, comma, threshold = inside[begins:].partition(",")
+    return inside[:begins] + column, comma, threshold
 
 
 def _duration(text: str) -> Any:

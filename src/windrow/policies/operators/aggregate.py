@@ -22,13 +22,15 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate as Spec
+from windrow.engine.columns import whole
 from windrow.errors import QueryError
 from windrow.policies.clock import Clock
-from windrow.policies.operators.base import column_names
+from windrow.policies.log import storable
 from windrow.policies.operators.groups import grouped
 from windrow.policies.operators.pieces import RangeAnswers, pack
 from windrow.policies.operators.rows import taken
 from windrow.policies.operators.windowed import Windowed
+from windrow.policies.options import column_names
 from windrow.policies.spec import Sliding, Tumbling
 from windrow.schema import require_columns
 
@@ -60,7 +62,7 @@ class Aggregate(Windowed):
                 f"aggregates are given by name, as in {{'mean': mean('x')}}; not as {aggregates!r}"
             )
         self.aggregates = dict(aggregates)
-        self.group_by = column_names(group_by)
+        self.group_by = column_names(group_by, "group_by")
         if not self.aggregates:
             raise QueryError("Aggregate needs at least one aggregate")
         for name, aggregate in self.aggregates.items():
@@ -79,7 +81,8 @@ class Aggregate(Windowed):
         """See `Windowed`."""
         require_columns(schema, (*self.partition_by[0], *self.group_by))
         self._answers = RangeAnswers(self.aggregates, schema)
-        fields = [schema.field(name) for name in (*self.partition_by[0], *self.group_by)]
+        grouped_by = storable(whole(schema.empty_table()), self.group_by).schema
+        fields = [*(schema.field(name) for name in self.partition_by[0]), *grouped_by]
         self._result = pa.schema([*fields, *self._answers.fields])
         self._schemas[0] = self._result
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from windrow.errors import QueryError
 from windrow.policies.operators.state import framed, unframed
+from windrow.policies.options import column_names
 from windrow.policies.ports import Model, Punctuated, joined
 from windrow.policies.spec import Sliding, Tumbling
 from windrow.policies.text import parse
@@ -45,7 +46,12 @@ class Operator:
         self.windows: tuple[Spec | None, ...] = tuple(
             parse(window) if isinstance(window, str) else window for window in windows
         )
-        self.partition_by: tuple[tuple[str, ...], ...] = tuple(column_names(by) for by in partition_by)
+        for window in self.windows:
+            if window is not None and not isinstance(window, (Tumbling, Sliding)):
+                raise QueryError(f"a window is a text, or made by tumbling or sliding; not {window!r}")
+        self.partition_by: tuple[tuple[str, ...], ...] = tuple(
+            column_names(by, "partition_by") for by in partition_by
+        )
         self._given: list[list[Punctuated]] = [[] for _ in self.model.outputs]
         self._given_lock = threading.Lock()
         self._schemas: list[pa.Schema | None] = [None for _ in self.model.outputs]
@@ -186,10 +192,3 @@ class Operator:
         """What the operator does, as text: a snapshot fits operators of the same text."""
         windows = [str(window) for window in self.windows]
         return repr((type(self).__qualname__, windows, self.partition_by))
-
-
-def column_names(columns: Any) -> tuple[str, ...]:
-    """One name, several, or none, as a tuple."""
-    if columns is None:
-        return ()
-    return (columns,) if isinstance(columns, str) else tuple(columns)

@@ -25,9 +25,9 @@ from windrow.engine.cache import jit
 from windrow.engine.columns import whole
 from windrow.engine.keys import Keys
 from windrow.policies.clock import Clock
-from windrow.policies.operators.base import column_names
 from windrow.policies.operators.rows import held, taken
 from windrow.policies.operators.windowed import Windowed
+from windrow.policies.options import column_names
 from windrow.policies.ports import PRESERVING, WINDOW_BOUND, Input, Model, Output, Punctuated
 from windrow.policies.spec import Count, Sliding, Tumbling
 from windrow.schema import require_columns
@@ -87,7 +87,7 @@ class Deduplicate(Windowed):
         clock: Clock | None = None,
     ) -> None:
         super().__init__(window, partition_by=partition_by, clock=clock)
-        self.by = column_names(by)
+        self.by = column_names(by, "by")
         self._last = np.empty(0, np.int64)
 
     def described(self) -> str:

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.engine.columns import whole
+from windrow.engine.columns import settled, whole
 from windrow.engine.keys import Keys
 from windrow.engine.snapshot.parts import stream_of, table_of
 from windrow.errors import QueryError
@@ -87,6 +87,8 @@ class Join(Operator):
             raise QueryError(f"how is {', '.join(map(repr, OUTER))}, not {how!r}")
         if unmatched not in ("together", "apart"):
             raise QueryError(f"unmatched is 'together' or 'apart', not {unmatched!r}")
+        if match is not None and not callable(match):
+            raise QueryError(f"match is a function of two tables of pairs, not {match!r}")
         self.how, self.on, self.suffix = how, _pairs(on), suffix
         self._match, self.clock = match, clock
         self.apart = unmatched == "apart"
@@ -154,7 +156,7 @@ class Join(Operator):
         """
         if not self.compared:
             return np.zeros(batch.num_rows, np.int64)
-        columns = [batch.column(pair[side.place]) for pair in self.compared]
+        columns = [settled(batch.column(pair[side.place])) for pair in self.compared]
         names = [f"c{i}" for i in range(len(columns))]
         if self._keys is None:
             self._keys = Keys(pa.schema([pa.field(n, c.type) for n, c in zip(names, columns, strict=True)]))
@@ -361,4 +363,10 @@ def _pairs(columns: Pairs) -> tuple[tuple[str, str], ...]:
     """Columns of the left and of the right side: a name for both, or a pair of names."""
     if isinstance(columns, str):
         return ((columns, columns),)
-    return tuple((c, c) if isinstance(c, str) else (c[0], c[1]) for c in columns)
+    if not isinstance(columns, (list, tuple)):
+        raise QueryError(f"columns of a join are names, or pairs of names; not {columns!r}")
+    pairs = tuple((c, c) if isinstance(c, str) else c for c in columns)
+    for pair in pairs:
+        if not isinstance(pair, (list, tuple)) or [type(name) for name in pair] != [str, str]:
+            raise QueryError(f"a name for both sides or a pair of names is needed, not {pair!r}")
+    return tuple((left, right) for left, right in pairs)

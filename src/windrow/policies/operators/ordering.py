@@ -34,15 +34,25 @@ def order_by(by: str | Order | Sequence[str | Order]) -> tuple[Order, ...]:
         return ((by, "ascending"),)
     if isinstance(by, tuple) and len(by) == 2 and isinstance(by[0], str) and by[1] in DIRECTIONS:
         return ((by[0], str(by[1])),)
+    if not isinstance(by, (list, tuple)):
+        raise QueryError(f"what to sort by is a column, or a list of columns; not {by!r}")
     found: list[Order] = []
     for part in by:
-        name, direction = (part, "ascending") if isinstance(part, str) else part
+        name, direction = _named(part)
         if direction not in DIRECTIONS:
             raise QueryError(f"a direction is {' or '.join(map(repr, DIRECTIONS))}, not {direction!r}")
         found.append((name, direction))
     if not found:
         raise QueryError("say by which columns to sort")
     return tuple(found)
+
+
+def _named(part: Any) -> tuple[Any, Any]:
+    if isinstance(part, str):
+        return part, "ascending"
+    if not isinstance(part, (list, tuple)) or len(part) != 2 or not isinstance(part[0], str):
+        raise QueryError(f"a column to sort by is a name, or a name and a direction; not {part!r}")
+    return part[0], part[1]
 
 
 class Ordering:

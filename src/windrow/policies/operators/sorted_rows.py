@@ -15,7 +15,7 @@ from windrow.engine.columns import whole
 from windrow.engine.snapshot.parts import stream_of, table_of
 from windrow.errors import StateError
 from windrow.policies.events import AFTER_INSERT
-from windrow.policies.log import Log
+from windrow.policies.log import Log, storable
 from windrow.policies.operators import heaps
 from windrow.policies.operators.ordering import Ordering
 from windrow.policies.operators.rows import taken
@@ -29,9 +29,9 @@ class SortedRows:
     """The rows of a progressive sort: a log of its own, and a heap for each partition."""
 
     def __init__(self, schema: pa.Schema, ordering: Ordering) -> None:
-        self._schema = schema
+        self._schema = storable(whole(schema.empty_table()), schema.names).schema
         self._ordering = ordering
-        self._log = Log(schema)
+        self._log = Log(self._schema)
         self._keys = np.zeros((0, ordering.width), np.int64)
         self._child = np.zeros(0, np.int64)
         self._sibling = np.zeros(0, np.int64)
@@ -80,7 +80,7 @@ class SortedRows:
     def _append(self, batch: pa.RecordBatch) -> int:
         """The rows of a batch, in no heap yet; the number of the first."""
         fresh = self._ordering.encoded(batch, self._keys[: self._log.rows])
-        self._log.append(batch)
+        self._log.append(storable(batch, self._schema.names))
         base, end = self._log.base, self._log.rows
         if end > len(self._child):
             size = max(end, 2 * len(self._child)) - len(self._child)

@@ -19,6 +19,14 @@ class _Stateless(Operator):
     model = Model((Input("in"),), (Output("out", PRESERVING, of=0),))
 
 
+def _computed(table: pa.Table, columns: dict[str, pc.Expression]) -> pa.Table:
+    try:
+        return ds.dataset(table).to_table(columns=columns)
+    except pa.ArrowException as problem:
+        told = ", ".join(map(str, columns.values()))
+        raise QueryError(f"{told} cannot be computed of {', '.join(table.column_names)}: {problem}") from None
+
+
 class Filter(_Stateless):
     """The rows for which an Arrow expression holds.
 
@@ -32,12 +40,14 @@ class Filter(_Stateless):
 
     def __init__(self, where: pc.Expression) -> None:
         super().__init__()
+        if not isinstance(where, pc.Expression):
+            raise QueryError(f"a filter is an expression, as in pc.field('x') < 3; not {where!r}")
         self._where = where
 
     def process(self, rows: Any, port: int = 0) -> list[Punctuated]:
         """See `Operator`."""
         stretch = Punctuated.of(rows)
-        mask = ds.dataset(stretch.table).to_table(columns={"holds": self._where})["holds"]
+        mask = _computed(stretch.table, {"holds": self._where})["holds"]
         if not pa.types.is_boolean(mask.type):
             raise QueryError(f"{self._where} is {mask.type}, and a filter must be true or false")
         kept = mask.fill_null(False).to_numpy()
@@ -56,11 +66,14 @@ class Project(_Stateless):
 
     def __init__(self, columns: Mapping[str, pc.Expression], *, keep: bool = False) -> None:
         super().__init__()
+        wrong = [c for c in columns.values() if not isinstance(c, pc.Expression)]
+        if wrong:
+            raise QueryError(f"a column is an expression, as in pc.field('x') * 2; not {wrong[0]!r}")
         self._columns, self._keep = dict(columns), keep
 
     def process(self, rows: Any, port: int = 0) -> list[Punctuated]:
         """See `Operator`."""
         stretch = Punctuated.of(rows)
         kept = {name: pc.field(name) for name in stretch.table.column_names} if self._keep else {}
-        table = ds.dataset(stretch.table).to_table(columns=kept | self._columns)
+        table = _computed(stretch.table, kept | self._columns)
         return [Punctuated(table, stretch.marks)]
