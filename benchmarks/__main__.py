@@ -25,6 +25,7 @@ QUESTIONS = (
     "counts",
     "data_driven",
     "spans",
+    "policies",
     "slices",
     "rivals",
     "choice",

@@ -42,6 +42,8 @@ MODULES = {
     "spanning-13": "spanning.figure_13",
     "spanning-14": "spanning.figure_14",
     "spanning-15": "spanning.figure_15",
+    "windowing-3": "windowing_library.figure_3",
+    "windowing-4": "windowing_library.figure_4",
 }
 
 

@@ -34,9 +34,12 @@ PAPERS = {
         "Suzanne, Raschia, Martinez and Tassetti: Slicing Techniques for Temporal Aggregation in Spanning Event "
         "Streams, Information and Computation 2021"
     ),
+    "windowing": (
+        "Gedik: Generic windowing support for extensible stream processing systems, Software: Practice and Experience 2013"
+    ),
 }
 INTRODUCTION = """\
-Experiments of four papers, run again with windrow. Each section has what the paper claims, what is run here, the
+Experiments of five papers, run again with windrow. Each section has what the paper claims, what is run here, the
 plot, the figures, and a verdict that is computed from the figures. All techniques and stores are windrow's own
 compiled ones, measured in the same run, in turns, on one thread unless a section says otherwise; a technique that
 cannot run a workload says so in its place. The original data (DEBS grand challenges 2012 and 2013) is not available

@@ -26,12 +26,13 @@ class QueryError(WindrowError, ValueError):
 class DataError(WindrowError, ValueError):
     """A row that cannot be processed.
 
-    `column`, `row` (its position in the batch that was handed in) and `value` are attributes,
-    so that a caller can do more than print the sentence.
+    `column`, `row` (its position in the batch that was handed in, or None where none is to blame) and `value` are
+    attributes, so that a caller can do more than print the sentence.
     """
 
-    def __init__(self, column: str, row: int, value: Any, problem: str) -> None:
-        super().__init__(f"column {column!r}, row {row}, value {value!r}: {problem}")
+    def __init__(self, column: str, row: int | None, value: Any, problem: str) -> None:
+        place = "" if row is None else f" row {row},"
+        super().__init__(f"column {column!r},{place} value {value!r}: {problem}")
         self.column = column
         self.row = row
         self.value = value

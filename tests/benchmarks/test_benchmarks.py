@@ -24,6 +24,7 @@ QUESTIONS = (
     "counts",
     "data_driven",
     "spans",
+    "policies",
     "slices",
     "rivals",
     "choice",

@@ -56,6 +56,8 @@ PANELS: dict[str, dict[str, list[str] | None]] = {
     "spanning-13": {**lines("1,000", *(f"spanning-13{part}" for part in ("a", "a-50", "b", "b-50")))},
     "spanning-14": {**lines("60", "spanning-14a", "spanning-14b")},
     "spanning-15": {**lines("1.0", "spanning-15")},
+    "windowing-3": {**lines("10 100", "windowing-3", "windowing-3-rates")},
+    "windowing-4": {**lines("10 100", "windowing-4", "windowing-4-rates")},
 }
 
 

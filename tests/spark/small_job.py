@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from streams import Step, expected, run_stream
 
 import windrow as wr
+from windrow import policies as wp
 from windrow.query import Query
 
 AGGREGATES = {"n": wr.count(), "total": wr.sum("x"), "high": wr.max("x")}
@@ -77,6 +78,17 @@ def answer(name: str) -> pa.Table:
     return expected(query, steps()).table if name == "stream" else query.run(events())
 
 
+def join() -> wp.Join:
+    window = "sliding, count(9), count(1), partitioned"
+    return wp.Join(window, window, on="x", how="full", partition_by="key")
+
+
+def joined(spark: Any, folder: Path) -> pa.Table:
+    """An operator over policy windows: events below 50 with themselves and the others."""
+    rows = frame(spark)
+    return join().on_spark(rows.filter("x < 50"), rows, time="ts", buckets=2).toArrow()
+
+
 def explained(spark: Any, folder: Path) -> pa.Table:
     return pa.table({"text": [BY_TIME.explain(engine="spark", df=frame(spark))]})
 
@@ -102,6 +114,7 @@ SESSIONS: list[dict[str, Callable[[Any, Path], pa.Table | None]]] = [
         "combined": batch("combined", "general"),
         "general": batch("general", "auto"),
         "stream": stream,
+        "joined": joined,
         "explained": explained,
     },
 ]

@@ -10,7 +10,6 @@ import pyarrow as pa
 from windrow.engine.operator import Operator
 from windrow.spark.micro_batch import MicroBatch, apply
 from windrow.spark.state import Bucket
-from windrow.spark.stateful import identity
 from windrow.spark.task import Task
 
 
@@ -45,6 +44,20 @@ class Mapped:
         del self.values[key]
 
 
+class Timers:
+    """Spark's timers of one bucket; one that was registered must be deleted, or fire, once."""
+
+    def __init__(self) -> None:
+        self.set: set[int] = set()
+
+    def registerTimer(self, moment: int) -> None:
+        assert moment not in self.set
+        self.set.add(moment)
+
+    def deleteTimer(self, moment: int) -> None:
+        self.set.remove(moment)
+
+
 class Store:
     """The state of bucket 3, as it is committed."""
 
@@ -55,7 +68,7 @@ class Store:
         return copy.deepcopy(self)
 
     def bucket(self, task: Task) -> Bucket:
-        return Bucket(task, identity(task), 3, self.head, self.base, self.log)
+        return Bucket(task, task.identity(), 3, self.head, self.base, self.log)
 
     def step(self, task: Task, batch: MicroBatch) -> tuple[Operator, list[pa.Table]]:
         """What one call of the stage does: the operator that did it, and what it gave out."""

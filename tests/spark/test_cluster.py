@@ -17,11 +17,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyspark
 import pytest
-from small_job import QUERIES, answer
-from streams import like
+from small_job import QUERIES, answer, events, join
+from streams import like, plain_rows
 
 import windrow
 from windrow.testing import assert_same
@@ -124,3 +125,12 @@ def test_executors_that_have_windrow_give_the_embedded_answer(
 
 def test_a_query_is_explained_through_connect(results: dict[str, pa.Table]) -> None:
     assert results["explained"]["text"][0].as_py().startswith("on Spark, batch: pushed down\n")
+
+
+def test_operators_over_policy_windows_give_the_embedded_answer(results: dict[str, pa.Table]) -> None:
+    table, operator, given = events().sort_by("ts"), join(), []
+    for i in range(len(table)):
+        row = table.slice(i, 1)
+        given.append(operator.process(row.filter(pc.less(row["x"], 50)), port=0)[0].table)
+        given.append(operator.process(row, port=1)[0].table)
+    assert plain_rows(results["joined"]) == plain_rows(pa.concat_tables([t for t in given if len(t)]))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from stores import Store
+from stores import Store, Timers
 
 import windrow as wr
 from windrow.engine.settings import Settings
@@ -28,20 +28,6 @@ TASK = Task(
     side_rows=False,
     buckets=4,
 )
-
-
-class Timers:
-    """Spark's timers of one bucket; one that was registered must be deleted, or fire, once."""
-
-    def __init__(self) -> None:
-        self.set: set[int] = set()
-
-    def registerTimer(self, moment: int) -> None:
-        assert moment not in self.set
-        self.set.add(moment)
-
-    def deleteTimer(self, moment: int) -> None:
-        self.set.remove(moment)
 
 
 class Called:

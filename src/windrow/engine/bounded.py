@@ -47,7 +47,7 @@ def answer(operator: Operator, events: Any) -> pa.Table:
         try:
             operator.process(table.slice(begin, BATCH))
         except DataError as error:
-            row = _row(begin + error.row, order)
+            row = None if error.row is None else _row(begin + error.row, order)
             raise DataError(error.column, row, error.value, error.problem) from None
         except UserFunctionError as error:
             place = None if error.row is None else _row(begin + error.row, order)

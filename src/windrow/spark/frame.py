@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from windrow.durations import DurationLike
@@ -19,21 +19,17 @@ from windrow.spark import pushdown
 from windrow.spark.gather import gather, gather_latest, gather_slices
 from windrow.spark.open_events import LATEST, opens
 from windrow.spark.paths import Path, choose
-from windrow.spark.processor import EMITTED, Processor
-from windrow.spark.scatter import SCATTERED, scatter
-from windrow.spark.schema import (
-    arrow_schema,
-    conf,
-    named,
-    result_schema,
-    spark_schema,
-    watermarked,
+from windrow.spark.schema import arrow_schema, named, result_schema, spark_schema, watermarked
+from windrow.spark.stages import (
+    bucket_of,
+    by_bucket,
+    numbered,
+    require_buckets,
+    require_rocks,
+    scattered,
+    streamed,
 )
 from windrow.spark.task import BUCKET, Task
-from windrow.spark.unpacking import unpacked
-
-PROVIDER = "spark.sql.streaming.stateStore.providerClass"
-MOST_BUCKETS = 1 << 15
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,9 +73,7 @@ def on_spark(query: Query, df: DataFrame, options: Options) -> DataFrame:
 def fit(query: Query, df: DataFrame, options: Options) -> Plan:
     """Everything that can be wrong before a row was seen is refused here."""
     settings = options.settings
-    number = isinstance(options.buckets, int) and not isinstance(options.buckets, bool)
-    if not number or not 1 <= options.buckets <= MOST_BUCKETS:
-        raise QueryError(f"buckets must be a number from 1 to {MOST_BUCKETS:,}, not {options.buckets!r}")
+    require_buckets(options.buckets)
     # Rows come from many partitions: no order of theirs can be promised.
     query = replace(query, ordered=False)
     read = [*query.time_columns, *query.key]
@@ -95,9 +89,6 @@ def fit(query: Query, df: DataFrame, options: Options) -> Plan:
     operator = Operator(query, settings)
     operator.prepare(schema)
     result = result_schema(operator.engines[0].result_schema, schema, side_rows=options.side_rows)
-    clash = {name for name in result.names if result.names.count(name) > 1}
-    if clash:
-        raise QueryError(f"with side_rows, no key and no aggregate can be called {', '.join(sorted(clash))}")
     path = choose(
         query,
         settings,
@@ -136,18 +127,12 @@ def _check_stream(query: Query, df: DataFrame, options: Options) -> None:
             f"each of {options.buckets} buckets would learn a release delay of its own, from its own keys: "
             "give the delay as a duration, or say buckets=1"
         )
-    provider = conf(df, PROVIDER)
-    if not str(provider).endswith("RocksDBStateStoreProvider"):
-        raise QueryError(
-            f'a stream needs the RocksDB state store: spark.conf.set("{PROVIDER}", '
-            '"org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")'
-        )
+    require_rocks(df)
 
 
 def _batch(df: DataFrame, plan: Plan) -> DataFrame:
     task = plan.task
-    scattered = _numbered(_in_buckets(df, task)).mapInArrow(scatter(task, everywhere=False), SCATTERED)
-    rows = _by_bucket(scattered, "bucket", task.buckets)
+    rows = scattered(_in_buckets(df, task), task)
     if opens(task.query) and task.buckets > 1:
         latest = rows.mapInArrow(gather_latest(task), f"{LATEST} long").agg(sf.max(LATEST))
         rows = rows.select("*", latest.scalar().alias(LATEST))
@@ -160,38 +145,15 @@ def _pushed_down(df: DataFrame, plan: Plan) -> DataFrame:
     if plan.path.streaming:  # each slice is a whole window: nothing has to be brought together
         slices = slices.select("*", sf.lit(0).alias(BUCKET))
     else:
-        slices = _by_bucket(slices.select("*", _bucket(task)), BUCKET, task.buckets)
-    return _numbered(slices).mapInArrow(gather_slices(task), spark_schema(task.result))
+        slices = by_bucket(slices.select("*", bucket_of(task.query.key, task.buckets)), BUCKET, task.buckets)
+    return numbered(slices).mapInArrow(gather_slices(task), spark_schema(task.result))
 
 
 def _stream(df: DataFrame, plan: Plan) -> DataFrame:
-    task = plan.task
-    scattered = _numbered(_in_buckets(df, task)).mapInArrow(scatter(task, everywhere=True), SCATTERED)
-    grouped = scattered.groupBy("bucket")
-    # A changelog only grows: in update mode, too, what is given out is appended.
-    emitted = grouped.transformWithState(Processor(task), EMITTED, "Append", "EventTime")
-    counts = [sf.coalesce(sf.sum(name), sf.lit(0)).alias(name) for name in ("events", "late", "bad")]
-    observed = emitted.observe(plan.options.metrics, *counts)
-    return observed.select("payload").mapInArrow(unpacked, spark_schema(task.result))
+    rows = _in_buckets(df, plan.task)
+    return streamed(rows, plan.task, metrics=plan.options.metrics, counted=("events", "late", "bad"))
 
 
 def _in_buckets(df: DataFrame, task: Task) -> DataFrame:
     """The columns that travel, and the bucket of each row."""
-    return df.select(*map(named, task.schema.names), _bucket(task))
-
-
-def _numbered(rows: DataFrame) -> DataFrame:
-    """The same columns, to be told by their places: `mapInArrow` finds none whose name has a dot in it."""
-    return rows.toDF(*[f"column{i}" for i in range(len(rows.columns))])
-
-
-def _bucket(task: Task) -> Column:
-    keys = [named(name) for name in task.query.key]
-    number = sf.pmod(sf.hash(*keys), sf.lit(task.buckets)) if keys else sf.lit(0)
-    return number.cast("int").alias(BUCKET)
-
-
-def _by_bucket(rows: DataFrame, name: str, buckets: int) -> DataFrame:
-    """All rows of a bucket in one partition. A number of partitions keeps Spark from joining them to one."""
-    partitions = min(buckets, int(conf(rows, "spark.sql.shuffle.partitions")))
-    return rows.repartition(partitions, named(name))
+    return df.select(*map(named, task.schema.names), bucket_of(task.query.key, task.buckets))

@@ -22,7 +22,7 @@ def gather(task: Task) -> Stage:
     """The stage behind `scatter`: packed events and slices in, results out."""
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for table, parts in _buckets(batches):
+        for table, parts in buckets_of(batches):
             if opens(task.query):
                 operator = heard(task, parts)
                 latest = table[LATEST][0].as_py() if LATEST in table.column_names else None
@@ -39,13 +39,13 @@ def gather_latest(task: Task) -> Stage:
     task = replace(task, settings=replace(task.settings, on_bad="divert"))
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for _, parts in _buckets(batches):
+        for _, parts in buckets_of(batches):
             yield from latest_of(heard(task, parts))
 
     return stage
 
 
-def _buckets(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.Table, list[pa.RecordBatch]]]:
+def buckets_of(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[pa.Table, list[pa.RecordBatch]]]:
     """What `scatter` has sent to each bucket, in order of arrival: the rows around it, and the batches that it packed."""
     parts = [part for part in batches if part.num_rows]
     if not parts:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 from pyspark.sql.types import Row
 
-from windrow.spark.task import Task
+from windrow.spark.task import Work
 
 if TYPE_CHECKING:
     from windrow.spark.stateful import Stateful
@@ -31,7 +31,7 @@ LOG = "token string, data binary"
 class Processor(StatefulProcessor):
     """See the module."""
 
-    def __init__(self, task: Task) -> None:
+    def __init__(self, task: Work) -> None:
         self._task = task
         self._stage: Stateful | None = None
 
@@ -59,6 +59,9 @@ class Processor(StatefulProcessor):
             from windrow.spark.stateful import Stateful
 
             self._stage = Stateful(self._task, self._handle, self._head, self._base, self._log)
-        watermark = timer_values.getCurrentWatermarkInMs()
-        given = self._stage.step(key[0], watermark, payloads, by_timer=by_timer)
+        if self._task.clocked:
+            instant = timer_values.getCurrentProcessingTimeInMs()
+        else:
+            instant = timer_values.getCurrentWatermarkInMs()
+        given = self._stage.step(key[0], instant, payloads, by_timer=by_timer)
         return iter([Row(events=e, late=late, bad=bad, payload=p) for e, late, bad, p in given])

@@ -8,26 +8,25 @@ null   null   null  null null                  late   ..            {the row as 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.engine.operator import Operator
-from windrow.spark.task import Task
+from windrow.spark.task import Work
 
 SIDE = ("side", "side_reason", "side_row")
-LATE = "came when all of its windows were final"
 # So many rows go into one batch of results.
 ROWS = 1 << 16
 
 
-def results(task: Task, windows: list[pa.Table], operator: Operator) -> Iterator[pa.RecordBatch]:
+def results(task: Work, windows: list[pa.Table], operator: Any) -> Iterator[pa.RecordBatch]:
     """Batches in the types that Spark expects: these windows, and what the operator has set aside."""
     for table in windows:
         yield from conformed(table, task.result)
     late, bad = operator.late(), operator.bad()
     if task.side_rows:
-        reasons = pa.array([LATE] * len(late), pa.string())
+        reasons = pa.array([task.why_late] * len(late), pa.string())
         yield from _side(task, "late", late, pa.chunked_array([reasons]))
         yield from _side(task, "bad", bad, bad["bad_reason"])
 
@@ -48,7 +47,7 @@ def _cast(column: pa.ChunkedArray, type_: pa.DataType) -> pa.ChunkedArray:
     return column if column.type == type_ else pc.cast(column, type_)
 
 
-def _side(task: Task, side: str, rows: pa.Table, reasons: pa.ChunkedArray) -> Iterator[pa.RecordBatch]:
+def _side(task: Work, side: str, rows: pa.Table, reasons: pa.ChunkedArray) -> Iterator[pa.RecordBatch]:
     if not rows.num_rows:
         return
     struct = task.result.field("side_row").type

@@ -19,7 +19,7 @@ import pyarrow as pa
 from windrow.engine.exchange import slices_of
 from windrow.errors import DataError, UserFunctionError
 from windrow.spark.payload import pack, runs
-from windrow.spark.task import BUCKET, Stage, Task
+from windrow.spark.task import BUCKET, Stage, Task, Work
 
 # `part` and `number` give the order of arrival: the partition of the source, and a count within it.
 SCATTERED = "bucket int, part int, number int, payload binary"
@@ -32,7 +32,7 @@ TRIAL = 1 << 16
 WORTH = 0.5
 
 
-def scatter(task: Task, *, everywhere: bool) -> Stage:
+def scatter(task: Work, *, everywhere: bool) -> Stage:
     """The stage as a function of a partition's batches; with `everywhere`, each bucket gets a row."""
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -50,14 +50,13 @@ def scatter(task: Task, *, everywhere: bool) -> Stage:
 class _Scatter:
     """One partition."""
 
-    def __init__(self, task: Task, part: int) -> None:
+    def __init__(self, task: Work, part: int) -> None:
         self._task = task
         self._part = part
         self._combine = task.combine
         self._sent: list[int] = []
         self._before = 0
-        self._judge = task.operator()
-        self._combiner = replace(task.query, key=(*task.query.key, BUCKET))
+        self._judge = task.judge()
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held: list[pa.RecordBatch] = []
@@ -107,13 +106,16 @@ class _Scatter:
         try:
             return self._judge.sift(events) is None
         except DataError as error:
-            row = self._before + error.row
+            row = None if error.row is None else self._before + error.row
             raise DataError(error.column, row, error.value, f"{error.problem} ({self._where()})") from None
 
     def _combined(self, events: pa.RecordBatch, buckets: pa.Array) -> tuple[pa.RecordBatch, pa.Array]:
         """Slices, and the bucket of each: it goes along as if it were part of the key."""
+        assert isinstance(self._task, Task)
+        query = self._task.query
+        combiner = replace(query, key=(*query.key, BUCKET))
         try:
-            slices = slices_of(self._combiner, events.append_column(BUCKET, buckets))
+            slices = slices_of(combiner, events.append_column(BUCKET, buckets))
         except UserFunctionError as error:
             row = None if error.row is None else self._before + error.row
             raise UserFunctionError(error.what, row, f"{error.why} ({self._where()})") from error.__cause__

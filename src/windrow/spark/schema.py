@@ -42,6 +42,9 @@ def result_schema(embedded: pa.Schema, source: pa.Schema, *, side_rows: bool) ->
         row = pa.struct([pa.field(f.name, f.type) for f in source])
         types = pa.string(), pa.string(), row
         fields += [pa.field(name, type_) for name, type_ in zip(SIDE, types, strict=True)]
+        clash = {f.name for f in embedded} & set(SIDE)
+        if clash:
+            raise QueryError(f"with side_rows, no column can be called {', '.join(sorted(clash))}")
     return pa.schema(fields)
 
 

@@ -22,11 +22,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from windrow.engine.operator import Operator
-from windrow.engine.snapshot import restore
 from windrow.errors import StateError
-from windrow.spark.micro_batch import MicroBatch, apply
-from windrow.spark.task import Task
+from windrow.spark.micro_batch import MicroBatch
+from windrow.spark.task import Work
 
 FORMAT = 2
 CHUNK = 32 << 20
@@ -40,7 +38,7 @@ KEPT = 512 << 20
 
 @dataclass(frozen=True)
 class Head:
-    """The columns of the variable; `timer` is when the bucket wants to be woken."""
+    """The columns of the variable; `timer` is when the bucket wants to be woken, 0 if by rows alone."""
 
     format: int
     plan: str
@@ -61,7 +59,7 @@ class Copy:
 
     version: int
     token: str
-    operator: Operator
+    operator: Any
 
 
 class Worker:
@@ -87,7 +85,7 @@ WORKER = Worker()
 class Bucket:
     """The state of one bucket, for the time of one call. The variables are Spark's, set to the bucket."""
 
-    def __init__(self, task: Task, plan: str, number: int, head: Any, base: Any, log: Any) -> None:
+    def __init__(self, task: Work, plan: str, number: int, head: Any, base: Any, log: Any) -> None:
         self._task = task
         self._plan = plan
         self._number = number
@@ -112,7 +110,7 @@ class Bucket:
         return head
 
     @property
-    def operator(self) -> Operator:
+    def operator(self) -> Any:
         """The operator as the store has it; a fresh one in the beginning."""
         if self._copy is None:
             self._copy = self._latest()
@@ -126,7 +124,7 @@ class Bucket:
         if copy is None or not self._is_known(copy, head):
             copy = Copy(head.base_version, head.base_token, self._base(head))
         for version in range(copy.version + 1, head.version + 1):
-            apply(self._task, copy.operator, self._batch(version))
+            self._task.apply(copy.operator, self._batch(version))
             copy.operator.late(), copy.operator.bad()
         return Copy(head.version, head.token, copy.operator)
 
@@ -153,7 +151,7 @@ class Bucket:
                 f"the checkpoint's log of bucket {self._number} is damaged in version {version}: {problem}"
             ) from None
 
-    def _base(self, head: Head) -> Operator:
+    def _base(self, head: Head) -> Any:
         if not head.chunks:
             return self._task.operator()
         chunks = [self._variables[1].getValue((i,)) for i in range(head.chunks)]
@@ -166,7 +164,7 @@ class Bucket:
             raise StateError(
                 f"the checkpoint's snapshot of bucket {self._number} is damaged: {problem}"
             ) from None
-        return restore(self._task.query, state)
+        return self._task.restored(state)
 
     def write(self, batch: MicroBatch, timer: int) -> None:
         """Save that this micro-batch was applied to the operator."""

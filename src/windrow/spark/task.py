@@ -1,10 +1,14 @@
-"""What a Python worker must know to do its part of a query: one frozen value, sent with every stage."""
+"""What a Python worker must know to do its part: one frozen value, sent with every stage.
+
+`Work` is what the stages ask of such a value, whatever it is about; `Task` is a query.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -13,11 +17,61 @@ from windrow.query import Query
 
 if TYPE_CHECKING:
     from windrow.engine.operator import Operator
+    from windrow.spark.micro_batch import MicroBatch
 
 # The column that says to which bucket a row belongs; no user's column is likely to be called so.
 BUCKET = "windrow bucket"
 
 Stage: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+class Work(Protocol):
+    """What buckets do, and with what. `schema` are the columns that travel, `result` those that Spark expects.
+
+    An `operator` is what a bucket holds: it has `snapshot`, `metrics`, `counters`, `late` and `bad`, as those
+    of queries have.
+    """
+
+    @property
+    def schema(self) -> pa.Schema: ...
+    @property
+    def result(self) -> pa.Schema: ...
+    @property
+    def side_rows(self) -> bool: ...
+    @property
+    def buckets(self) -> int: ...
+    @property
+    def combine(self) -> bool:
+        """Whether rows may be made into slices before they are shuffled, as those of a `Task`."""
+
+    @property
+    def why_late(self) -> str:
+        """What it says beside late rows."""
+
+    @property
+    def clocked(self) -> bool:
+        """Whether micro-batches come with the time of day, and not with a watermark."""
+
+    def events(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The columns of `schema` from what Spark sent."""
+
+    def judge(self) -> Any:
+        """Who finds bad rows before they travel, with `sift`."""
+
+    def operator(self) -> Any:
+        """A fresh operator for one bucket."""
+
+    def restored(self, state: bytes) -> Any:
+        """The operator that a snapshot is of."""
+
+    def apply(self, operator: Any, batch: MicroBatch) -> list[pa.Table]:
+        """Take in a micro-batch; what it gives out."""
+
+    def timer(self, operator: Any, instant: int) -> int:
+        """When the bucket wants to be woken, in milliseconds, now that it is `instant`; 0 if by rows alone."""
+
+    def identity(self) -> str:
+        """What must not change between two runs on one checkpoint."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +90,16 @@ class Task:
     side_rows: bool
     buckets: int
 
+    @property
+    def clocked(self) -> bool:
+        """See `Work`: queries go by the watermark."""
+        return False
+
+    @property
+    def why_late(self) -> str:
+        """See `Work`."""
+        return "came when all of its windows were final"
+
     def operator(self) -> Operator:
         """A fresh operator for one bucket."""
         from windrow.engine.operator import Operator
@@ -44,11 +108,45 @@ class Task:
         operator.prepare(self.schema)
         return operator
 
+    def restored(self, state: bytes) -> Operator:
+        """See `Work`."""
+        from windrow.engine.snapshot import restore
+
+        return restore(self.query, state)
+
+    def apply(self, operator: Operator, batch: MicroBatch) -> list[pa.Table]:
+        """See `Work`."""
+        from windrow.spark.micro_batch import apply
+
+        return apply(self, operator, batch)
+
+    def timer(self, operator: Operator, instant: int) -> int:
+        """See `Work`. Spark fires the timers of (old watermark, new one]: this one with the next move."""
+        return instant + 1
+
+    def identity(self) -> str:
+        """See `Work`: with other buckets, keys would change places."""
+        from windrow.engine.snapshot.plan import plan_hash
+
+        columns = [f"{field.name} {field.type}" for field in (*self.schema, *self.result)]
+        settings = [f"{name}={value}" for name, value in vars(self.settings).items()]
+        said = "\n".join([plan_hash(self.query).hex(), *columns, *settings, str(self.buckets)])
+        return hashlib.sha256(said.encode()).hexdigest()
+
+    def judge(self) -> Operator:
+        """See `Work`."""
+        return self.operator()
+
     def is_sliced(self, batch: pa.RecordBatch) -> bool:
         """Whether a batch that `scatter` has sent holds slices, and not events."""
         return batch.schema.names != self.schema.names
 
     def events(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The columns of `schema` from what Spark sent: zones of timestamps are labels, and Spark's differ."""
-        arrays = [batch.column(i).cast(field.type) for i, field in enumerate(self.schema)]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        """See `Work`."""
+        return typed(batch, self.schema)
+
+
+def typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The first columns of a batch in these types: zones of timestamps are labels, and Spark's differ."""
+    arrays = [batch.column(i).cast(field.type) for i, field in enumerate(schema)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)

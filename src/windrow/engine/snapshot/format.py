@@ -41,9 +41,12 @@ def save(operator: Operator) -> bytes:
             spanning.write_lasting(writer, operator.lasting)
         for kind, rows in operator.set_aside().items():
             writer.table(kind, _without_extensions(rows))
-    body = writer.body()
-    header = HEADER.pack(MAGIC, VERSION, plan_hash(operator.query), len(body), zlib.crc32(body))
-    return header + body
+    return framed(plan_hash(operator.query), writer.body())
+
+
+def framed(plan: bytes, body: bytes) -> bytes:
+    """A body behind its header; `plan` is a hash of what it belongs to."""
+    return HEADER.pack(MAGIC, VERSION, plan, len(body), zlib.crc32(body)) + body
 
 
 def _write(writer: Writer, engine: Aligned | Keyed, prefix: str) -> dict[str, Any]:
@@ -119,7 +122,7 @@ def _without_extensions(table: pa.Table) -> pa.Table:
 
 def restore(query: Query, state: bytes) -> Operator:
     """See `Query.restore`."""
-    body = _checked_body(query, state)
+    body = unframed(plan_hash(query), state, "query: windows, aggregates, key or time differ")
     try:
         return _operator(query, Reader(body))
     except StateError:
@@ -130,7 +133,8 @@ def restore(query: Query, state: bytes) -> Operator:
         raise StateError(f"the snapshot's content does not fit its query: {problem}") from problem
 
 
-def _checked_body(query: Query, state: bytes) -> bytes:
+def unframed(expected: bytes, state: bytes, owner: str) -> bytes:
+    """The body of a snapshot, if it is whole and belongs to what has the hash `expected`."""
     if not isinstance(state, (bytes, bytearray, memoryview)):
         raise StateError(f"a snapshot is bytes, not {type(state).__name__}")
     state = bytes(state)
@@ -144,8 +148,8 @@ def _checked_body(query: Query, state: bytes) -> bytes:
         raise StateError(f"the snapshot is truncated or has grown: {len(body):,} bytes instead of {length:,}")
     if zlib.crc32(body) != checksum:
         raise StateError("the snapshot is corrupted: its checksum does not match")
-    if plan != plan_hash(query):
-        raise StateError("the snapshot belongs to another query: windows, aggregates, key or time differ")
+    if plan != expected:
+        raise StateError(f"the snapshot belongs to another {owner}")
     return body
 
 

@@ -1,0 +1,113 @@
+"""Windows as containers: they hold rows, evict them, and say when they are to be processed.
+
+Slices answer aggregates. A join, a sort, or a model of the user's own needs the *content* of a window and its
+*events*; here every operator gets both from the same windows, with the same meaning (Gedik, "Generic windowing support
+for extensible stream processing systems", Software: Practice and Experience, 2013).
+
+A window is made of policies. An eviction policy says when it is full, a trigger policy when it is processed:
+
+    count(n)          rows                        time(p)     the clock
+    delta(column, d)  a column that never goes back   punct()     a mark in the stream (tumbling windows only)
+
+In which order a row comes in, others go out, and the window is processed, is not up to the operator:
+
+    tumbling    count    insert -> flush          sliding     eviction \\ trigger   count      delta      time
+                delta    flush -> insert                      count                 E I T      T E I      E I | T
+                time     insert | flush                       delta                 E I T      T E I      E I | T
+                punct    insert | flush                       time                  I T | E    T I | E    I | E | T
+
+(E evict, I insert, T trigger; what stands after a bar happens by itself.) A *partitioned* window has a subwindow for each key,
+and may evict whole subwindows: `partition_count`, `tuple_count`, `partition_age`.
+
+    window = wp.SlidingWindow("sliding, count(100), count(10), partitioned", schema, partition_by="state")
+    window.on_trigger(lambda event: print(event.partition, event.content))       # handlers get tables
+    window.record("trigger"); tape = window.insert(batch)                         # compiled operators get arrays
+    wp.SlidingWindow(spec, schema, aggregates={"mean": wr.mean("x")})             # aggregates need no rows at all
+"""
+
+from windrow.policies.clock import Clock, RealClock, VirtualClock
+from windrow.policies.flow import Flow
+from windrow.policies.operators import (
+    Aggregate,
+    Deduplicate,
+    Filter,
+    Join,
+    Operator,
+    Project,
+    Sort,
+    Windowed,
+)
+from windrow.policies.orders import order_of
+from windrow.policies.ports import (
+    EXPECTING,
+    FREE,
+    GENERATING,
+    OBLIVIOUS,
+    PRESERVING,
+    WINDOW_BOUND,
+    Input,
+    Model,
+    Output,
+    Punctuated,
+)
+from windrow.policies.spec import (
+    Sliding,
+    Tumbling,
+    count,
+    delta,
+    partition_age,
+    partition_count,
+    punct,
+    sliding,
+    time,
+    tumbling,
+    tuple_count,
+)
+from windrow.policies.summarizers import Summarizer
+from windrow.policies.tape import Event, Tape
+from windrow.policies.text import parse
+from windrow.policies.window import SlidingWindow, TumblingWindow, Window
+
+__all__ = [
+    "EXPECTING",
+    "FREE",
+    "GENERATING",
+    "OBLIVIOUS",
+    "PRESERVING",
+    "WINDOW_BOUND",
+    "Aggregate",
+    "Clock",
+    "Deduplicate",
+    "Event",
+    "Filter",
+    "Flow",
+    "Input",
+    "Join",
+    "Model",
+    "Operator",
+    "Output",
+    "Project",
+    "Punctuated",
+    "RealClock",
+    "Sliding",
+    "SlidingWindow",
+    "Sort",
+    "Summarizer",
+    "Tape",
+    "Tumbling",
+    "TumblingWindow",
+    "VirtualClock",
+    "Window",
+    "Windowed",
+    "count",
+    "delta",
+    "order_of",
+    "parse",
+    "partition_age",
+    "partition_count",
+    "punct",
+    "sliding",
+    "time",
+    "tumbling",
+    "tuple_count",
+]

@@ -1,0 +1,144 @@
+"""The clock of a window: what time it is, and somebody who calls when an instant has come.
+
+    RealClock       the machine's time; one thread for all windows on it, asleep until the next deadline
+    VirtualClock    stands still until it is told to go on; calls happen inside `advance`, in order
+
+Times are nanoseconds since 1970. A real clock never goes back: it is read once, and runs on from there with the
+machine's uptime. Windows hand in a deadline each, and take it back by handing in another one.
+"""
+
+from __future__ import annotations
+
+import heapq
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from windrow.durations import DurationLike
+from windrow.errors import QueryError
+from windrow.policies.spec import time as period_of
+
+
+@dataclass(order=True)
+class Call:
+    """A call that is waiting for its instant; `cancelled` calls are dropped when their time comes."""
+
+    deadline: int
+    number: int
+    function: Callable[[], None] = field(compare=False)
+    cancelled: bool = field(default=False, compare=False)
+
+    def cancel(self) -> None:
+        """Have it not called, unless it has begun."""
+        self.cancelled = True
+
+
+class Clock(Protocol):
+    """What a window needs of a clock."""
+
+    def now(self) -> int:
+        """Nanoseconds since 1970; never less than before."""
+
+    def call_at(self, deadline: int, function: Callable[[], None]) -> Call:
+        """Have `function` called once the clock has come to `deadline`."""
+
+
+class RealClock:
+    """The machine's time.
+
+    Calls are made by a thread of the clock's own, which begins with the first of them. It never keeps a program
+    from ending. What a call raises is its own affair: windows keep it for the next one who uses them.
+    """
+
+    def __init__(self) -> None:
+        self._offset = time.time_ns() - time.monotonic_ns()
+        self._calls: list[Call] = []
+        self._numbers = 0
+        self._changed = threading.Condition()
+        self._thread: threading.Thread | None = None
+
+    def now(self) -> int:
+        """Nanoseconds since 1970."""
+        return time.monotonic_ns() + self._offset
+
+    def call_at(self, deadline: int, function: Callable[[], None]) -> Call:
+        """Have `function` called by the clock's thread at `deadline`."""
+        with self._changed:
+            self._numbers += 1
+            call = Call(deadline, self._numbers, function)
+            heapq.heappush(self._calls, call)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="windrow clock", daemon=True)
+                self._thread.start()
+            self._changed.notify()
+        return call
+
+    def _run(self) -> None:
+        while True:
+            self._next().function()
+
+    def _next(self) -> Call:
+        """Wait for the next call that is due."""
+        with self._changed:
+            while True:
+                while self._calls and self._calls[0].cancelled:
+                    heapq.heappop(self._calls)
+                if not self._calls:
+                    self._changed.wait()
+                    continue
+                wait = self._calls[0].deadline - self.now()
+                if wait <= 0:
+                    return heapq.heappop(self._calls)
+                # A wait of centuries is more than a thread can be asked for.
+                self._changed.wait(min(wait / 1e9, threading.TIMEOUT_MAX / 2))
+
+
+class VirtualClock:
+    """A clock that stands still until it is told to go on.
+
+    >>> clock = VirtualClock()
+    >>> call = clock.call_at(2_000_000_000, lambda: print("two seconds"))
+    >>> clock.advance("5 seconds")
+    two seconds
+    >>> clock.now()
+    5000000000
+    """
+
+    def __init__(self, start: int = 0) -> None:
+        self._now = start
+        self._calls: list[Call] = []
+        self._numbers = 0
+
+    def now(self) -> int:
+        """Nanoseconds since 1970."""
+        return self._now
+
+    def call_at(self, deadline: int, function: Callable[[], None]) -> Call:
+        """Have `function` called when the clock is advanced to `deadline` or beyond."""
+        self._numbers += 1
+        call = Call(deadline, self._numbers, function)
+        heapq.heappush(self._calls, call)
+        return call
+
+    def advance(self, period: DurationLike) -> None:
+        """Go on by a length of time (a plain number is seconds); calls are made at their instants, in order."""
+        self.advance_to(self._now + period_of(period).nanoseconds)
+
+    def advance_to(self, instant: int) -> None:
+        """Go on to an instant, in nanoseconds."""
+        if instant < self._now:
+            raise QueryError(f"a clock does not go back: it is {self._now}, and {instant} is before that")
+        while self._calls and self._calls[0].deadline <= instant:
+            call = heapq.heappop(self._calls)
+            if not call.cancelled:
+                self._now = max(self._now, call.deadline)
+                call.function()
+        self._now = instant
+
+    def skip_to(self, instant: int) -> None:
+        """Be at an instant without making any calls on the way: as if whoever makes them was held up."""
+        if instant < self._now:
+            raise QueryError(f"a clock does not go back: it is {self._now}, and {instant} is before that")
+        self._now = instant

@@ -1,0 +1,91 @@
+"""One at a time: the lock of a window, calls that must not be made from within, and the clock that calls by itself."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+from windrow.errors import QueryError, StateError
+from windrow.policies import layout
+from windrow.policies.clock import Call
+from windrow.policies.handlers import Handled
+from windrow.policies.tape import Tape
+
+
+class Guarded(Handled):
+    """The part of a window that lets in one call at a time, from outside or from its clock."""
+
+    _lock: threading.RLock | None
+    _failure: BaseException | None = None
+    _call: Call | None = None
+    _lost: bool = False
+
+    def advance(self) -> Tape:
+        """Do what is due on the clock."""
+        raise NotImplementedError
+
+    def locked(self) -> AbstractContextManager[Any]:
+        """Keep the clock out of the window, to look at it outside of handlers; costs nothing without a time policy."""
+        return nullcontext() if self._lock is None else self._lock
+
+    @contextmanager
+    def _entered(self, what: str) -> Iterator[None]:
+        with self.locked():
+            if self._busy is not None:
+                raise QueryError(
+                    f"{what} was called by a handler of this window while it is in {self._busy}: "
+                    "a handler may look at its window, but not change it"
+                )
+            if self._lost:
+                raise StateError("a call was interrupted half-way: go on from a snapshot, in a new window")
+            if self._failure is not None:
+                failure, self._failure = self._failure, None
+                raise failure
+            self._busy = what
+            try:
+                yield
+            finally:
+                self._busy = None
+                self._schedule()
+
+    def _schedule(self) -> None:
+        """Be called by the clock when something is due."""
+        machine = self._machine
+        if not machine.settings[layout.CLOCKED]:
+            return
+        deadline = layout.NEVER
+        if machine.counters[layout.DUES]:
+            deadline = int(machine.partitions.table[machine.partitions.dues[0], layout.DUE])
+        if self._call is not None:
+            if self._call.deadline == deadline:
+                return
+            self._call.cancel()
+            self._call = None
+        if deadline != layout.NEVER:
+            self._call = self.clock.call_at(deadline, self._on_time)
+
+    def _on_time(self) -> None:
+        """The clock calls. What a handler raises goes to whoever calls the window next."""
+        with self.locked():
+            self._call = None
+            # A handler has moved the clock: its window looks at it when it is done.
+            if self._busy is not None:
+                return
+            try:
+                self._consume(self.advance())
+            except Exception as problem:  # a handler may raise anything
+                self._failure = problem
+
+    def _consume(self, tape: Tape) -> None:
+        for consumer in self._consumers:
+            consumer(tape)
+
+    def close(self) -> None:
+        """Take the window off its clock: nothing happens in it any more by itself."""
+        with self.locked():
+            if self._call is not None:
+                self._call.cancel()
+                self._call = None
+            self._machine.settings[layout.CLOCKED] = 0

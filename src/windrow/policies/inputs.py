@@ -1,0 +1,113 @@
+"""The columns that aggregates read, as codes; shared by all aggregates of a window."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.engine.columns import Coder, settled, shown
+from windrow.engine.snapshot.parts import Reader, Writer, one
+from windrow.errors import DataError, StateError
+from windrow.schema import require_columns
+
+if TYPE_CHECKING:
+    from windrow.policies.folding import Asked
+
+
+def require_codes(coder: Coder, array: pa.Array) -> None:
+    """A DataError if a value does not fit in 64 bits."""
+    wrong = coder.oversized(array)
+    if wrong is not None:
+        row = int(np.flatnonzero(wrong)[0])
+        raise DataError(coder.column, row, shown(array[row]), "does not fit in 64 bits")
+
+
+class Inputs:
+    """A coder for each column. `read` takes a batch in; `codes` and `present` then tell of its rows."""
+
+    def __init__(self, schema: pa.Schema, coded: list[str], counted: list[str]) -> None:
+        """`coded` columns are read; of `counted` ones only matters which values are null."""
+        require_columns(schema, (*coded, *counted))
+        self._coders = {name: Coder(name, schema.field(name).type) for name in coded}
+        self._columns = list(dict.fromkeys([*coded, *counted]))
+        self._codes: dict[str, np.ndarray] = {}
+        self._valid: dict[str, np.ndarray | None] = {}
+        self._listeners: list[Callable[[str, np.ndarray], None]] = []
+        # How far from zero the whole numbers of a column have ever been.
+        self._farthest = dict.fromkeys(coded, 0)
+
+    def on_recoded(self, listener: Callable[[str, np.ndarray], None]) -> None:
+        """Have `listener(column, old_to_new)` called when new strings have changed the codes of others."""
+        self._listeners.append(listener)
+
+    def require(self, batch: pa.RecordBatch) -> None:
+        """A DataError if a value has no code."""
+        for name, coder in self._coders.items():
+            require_codes(coder, batch.column(name))
+
+    def read(self, batch: pa.RecordBatch) -> None:
+        """The rows of a batch; a DataError if a value has no code, before anything has changed."""
+        self.require(batch)
+        for name in self._columns:
+            array = settled(batch.column(name))
+            self._valid[name] = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
+            if name not in self._coders:
+                continue
+            codes, _, moved = self._coders[name].encode(array)
+            if moved is not None and len(moved):
+                for listener in self._listeners:
+                    listener(name, moved)
+            # Arrow's memory cannot be written, and a loop is compiled anew for memory that can.
+            codes = np.ascontiguousarray(codes).view()
+            codes.flags.writeable = False
+            self._codes[name] = codes
+
+    def may_fail(self, asked: list[Asked], rows: int) -> bool:
+        """Whether an aggregate over at most so many rows may raise, or a sum of them overflow; the batch was read."""
+        if any(one.own for one in asked):
+            return True
+        summed = {one.columns[0] for one in asked if one.bound.check is not None}
+        for name in summed:
+            codes = self._codes[name]
+            if len(codes):
+                farthest = max(abs(int(codes.min())), abs(int(codes.max())))
+                self._farthest[name] = max(self._farthest[name], farthest)
+        return any(self._farthest[name] * rows >= 2**63 for name in summed)
+
+    def codes(self, columns: tuple[str, ...]) -> list[np.ndarray]:
+        """The codes of these columns."""
+        return [self._codes[name] for name in columns]
+
+    def present(self, columns: tuple[str, ...]) -> np.ndarray | None:
+        """Which rows have a value in all of these columns; None: all rows do."""
+        valid = [v for v in (self._valid[name] for name in columns) if v is not None]
+        return np.logical_and.reduce(valid) if valid else None
+
+    def decoders(self, columns: tuple[str, ...]) -> list[Callable[..., pa.Array]]:
+        """What makes values of codes again."""
+        return [self._coders[name].decode for name in columns if name in self._coders]
+
+    def save(self, writer: Writer) -> None:
+        """Write the strings behind the codes of text columns, and how far numbers have been from zero."""
+        writer.text("farthest", json.dumps(self._farthest))
+        for name, coder in self._coders.items():
+            if coder.text:
+                writer.table(f"strings {name}", pa.table({"value": coder.dictionary}))
+
+    def load(self, reader: Reader) -> None:
+        """Go on with the codes of another window."""
+        farthest = json.loads(reader.text("farthest"))
+        for name in self._farthest:
+            if type(farthest[name]) is not int:
+                raise StateError(f"the snapshot's bound of column {name!r} is no whole number")
+            self._farthest[name] = farthest[name]
+        for name, coder in self._coders.items():
+            if coder.text:
+                strings = one(reader.table(f"strings {name}").column("value"))
+                if strings.type != coder.dictionary.type or strings.null_count:
+                    raise StateError(f"the snapshot's strings of column {name!r} are of another type")
+                coder.dictionary = strings

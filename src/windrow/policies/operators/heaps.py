@@ -1,0 +1,141 @@
+"""A pairing heap for each partition, in arrays: rows come, and the first of them in sort order leaves.
+
+A node is a row number; `child` and `sibling` are its links, `root` the first row of each partition. To come
+costs one comparison, to leave a logarithmic number, amortised (Fredman, Sedgewick, Sleator and Tarjan,
+1986). Rows compare by the numbers `keys[row]`, from left to right, and as they came if all are equal.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from windrow.engine.cache import jit
+from windrow.policies.events import AFTER_INSERT, BEFORE_EVICT
+
+
+@jit
+def comes_first(keys, a, b):  # type: ignore[no-untyped-def]
+    for c in range(keys.shape[1]):
+        if keys[a, c] != keys[b, c]:
+            return keys[a, c] < keys[b, c]
+    return a < b
+
+
+@jit
+def melded(keys, child, sibling, a, b):  # type: ignore[no-untyped-def]
+    """One heap of two; -1 is an empty one."""
+    if a < 0:
+        return b
+    if b < 0:
+        return a
+    if comes_first(keys, b, a):
+        a, b = b, a
+    sibling[b] = child[a]
+    child[a] = b
+    return a
+
+
+@jit
+def without_first(keys, child, sibling, first):  # type: ignore[no-untyped-def]
+    """The heap without its first row: children are melded in pairs from left to right, the pairs from right
+    to left.
+    """
+    pairs = -1
+    node = child[first]
+    while node >= 0:
+        other = sibling[node]
+        following = -1
+        sibling[node] = -1
+        if other >= 0:
+            following = sibling[other]
+            sibling[other] = -1
+        pair = melded(keys, child, sibling, node, other)
+        sibling[pair] = pairs
+        pairs = pair
+        node = following
+    heap = -1
+    while pairs >= 0:
+        following = sibling[pairs]
+        sibling[pairs] = -1
+        heap = melded(keys, child, sibling, heap, pairs)
+        pairs = following
+    return heap
+
+
+@jit
+def play(kind, row, partition, at, base, keys, child, sibling, root, out, marks):  # type: ignore[no-untyped-def]
+    """Rows that come and leave as the tape says; which rows leave in `out`, and where a set of them ends in
+    `marks`.
+
+    A set is what one row, or one instant, makes leave of one partition. A partition that is evicted leaves
+    as a whole. Returns how many rows and sets there are.
+    """
+    count = 0
+    sets = 0
+    for e in range(kind.shape[0]):
+        p = partition[e]
+        if kind[e] == AFTER_INSERT:
+            node = base + row[e]
+            child[node] = -1
+            sibling[node] = -1
+            root[p] = melded(keys, child, sibling, root[p], node)
+            continue
+        if kind[e] == BEFORE_EVICT:
+            out[count] = root[p]
+            count += 1
+            root[p] = without_first(keys, child, sibling, root[p])
+        else:
+            while root[p] >= 0:
+                out[count] = root[p]
+                count += 1
+                root[p] = without_first(keys, child, sibling, root[p])
+        goes_on = (
+            e + 1 < kind.shape[0]
+            and kind[e] == BEFORE_EVICT
+            and kind[e + 1] == BEFORE_EVICT
+            and partition[e + 1] == p
+            and row[e + 1] == row[e]
+            and at[e + 1] == at[e]
+        )
+        if not goes_on and count > 0 and (sets == 0 or marks[sets - 1] < count):
+            marks[sets] = count
+            sets += 1
+    return count, sets
+
+
+@jit
+def drain(partitions, keys, child, sibling, root, out, marks):  # type: ignore[no-untyped-def]
+    """All rows of these partitions leave, one partition after the other; as `play`."""
+    count = 0
+    sets = 0
+    for i in range(partitions.shape[0]):
+        p = partitions[i]
+        while root[p] >= 0:
+            out[count] = root[p]
+            count += 1
+            root[p] = without_first(keys, child, sibling, root[p])
+        if count > 0 and (sets == 0 or marks[sets - 1] < count):
+            marks[sets] = count
+            sets += 1
+    return count, sets
+
+
+@jit
+def owners(child, sibling, root, owner):  # type: ignore[no-untyped-def]
+    """The partition of each row that is in a heap; `owner` is -1 before, and stays so for others."""
+    waiting = np.empty(child.shape[0] + 1, np.int64)
+    for p in range(root.shape[0]):
+        if root[p] < 0:
+            continue
+        count = 1
+        waiting[0] = root[p]
+        while count > 0:
+            count -= 1
+            node = waiting[count]
+            owner[node] = p
+            if sibling[node] >= 0:
+                waiting[count] = sibling[node]
+                count += 1
+            if child[node] >= 0:
+                waiting[count] = child[node]
+                count += 1

@@ -1,0 +1,161 @@
+"""The partitions of a window: key columns to numbers, and a row of the table for each subwindow.
+
+Numbers are those of `engine.keys`, dense and in order of first appearance. A number outlives its subwindow: the next
+row with the same key finds it again. When most numbers have no subwindow any more, those that have are renumbered,
+and whoever keeps something by number is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.engine.columns import settled, shown
+from windrow.engine.keys import Keys
+from windrow.errors import DataError, QueryError
+from windrow.policies.layout import (
+    AFTER,
+    BEFORE,
+    CREATED,
+    DUES,
+    FIRST,
+    FLAGS,
+    HEAP,
+    LAST,
+    LIVE,
+    SUBWINDOWS,
+    WIDTH,
+)
+from windrow.schema import require_columns
+
+SMALLEST_TABLE = 16
+FEW_PARTITIONS = 1024
+
+
+class Partitions:
+    """`table` of subwindows; `heap` and `dues` of partition numbers; other `arrays` with an entry for each number."""
+
+    def __init__(self, schema: pa.Schema, by: tuple[str, ...], arrays: dict[str, np.dtype[Any]]) -> None:
+        require_columns(schema, by)
+        self.by = by
+        self.keys = Keys(pa.schema([schema.field(name) for name in by]))
+        self.table = np.zeros((SMALLEST_TABLE, WIDTH), np.int64)
+        self.heap = np.zeros(SMALLEST_TABLE, np.int64)
+        self.dues = np.zeros(SMALLEST_TABLE, np.int64)
+        self.arrays = {name: np.zeros(SMALLEST_TABLE, dtype) for name, dtype in arrays.items()}
+        self._none = np.zeros(0, np.int32)
+        self._listeners: list[Callable[[np.ndarray], None]] = []
+
+    @property
+    def known(self) -> int:
+        """How many numbers there are, with a subwindow or without."""
+        return self.keys.count
+
+    def on_renumbered(self, listener: Callable[[np.ndarray], None]) -> None:
+        """Have `listener(kept)` called when numbers change: number kept[i] is now i, all others are gone."""
+        self._listeners.append(listener)
+
+    def require_keys(self, batch: pa.RecordBatch) -> None:
+        """Refuse rows that belong to no partition."""
+        for name in self.by:
+            column = settled(batch.column(name))
+            if column.null_count:
+                row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
+                raise DataError(
+                    name, row, None, "a row without a key belongs to no partition: leave it out, or fill it"
+                )
+
+    def numbers(self, batch: pa.RecordBatch) -> np.ndarray:
+        """The partition of each row."""
+        numbers = self.keys.numbers(batch)
+        if numbers is None:
+            if len(self._none) < batch.num_rows:
+                self._none = np.zeros(batch.num_rows, np.int32)
+            return self._none[: batch.num_rows]
+        self.make_room(self.known)
+        return numbers
+
+    def make_room(self, count: int) -> None:
+        """Have room for so many numbers."""
+        size = len(self.table)
+        if count <= size:
+            return
+        size = max(count, 2 * size)
+
+        def grown(array: np.ndarray) -> np.ndarray:
+            fresh = np.zeros((size, *array.shape[1:]), array.dtype)
+            fresh[: len(array)] = array
+            return fresh
+
+        self.table, self.heap, self.dues = grown(self.table), grown(self.heap), grown(self.dues)
+        self.arrays = {name: grown(array) for name, array in self.arrays.items()}
+
+    def live(self) -> np.ndarray:
+        """The numbers of all subwindows, oldest first."""
+        numbers = np.flatnonzero(self.table[: self.known, FLAGS] & LIVE)
+        return numbers[np.argsort(self.table[numbers, CREATED], kind="stable")]
+
+    def number_of(self, key: Any) -> int | None:
+        """The number of a key, or None if it has no subwindow."""
+        values = key if isinstance(key, tuple) else (key,)
+        if not self.by:
+            values = ()
+        if len(values) != len(self.by):
+            raise QueryError(
+                f"a key of this window has {len(self.by)} values, for {', '.join(self.by)}; not {key!r}"
+            )
+        number = 0
+        if self.by:
+            fields = list(self.keys.schema)
+            try:
+                arrays = [pa.array([v], f.type) for v, f in zip(values, fields, strict=True)]
+            except (pa.ArrowException, TypeError, ValueError) as problem:
+                raise QueryError(f"{key!r} is no key of this window: {problem}") from problem
+            found = self.numbers(pa.RecordBatch.from_arrays(arrays, schema=self.keys.schema))
+            number = int(found[0])
+        return number if self.table[number, FLAGS] & LIVE else None
+
+    def columns(self, numbers: np.ndarray) -> list[pa.Array]:
+        """The key columns of partitions."""
+        rows = pa.array(numbers, pa.int64())
+        return [column.take(rows) for column in self.keys.columns]
+
+    def key_of(self, number: int) -> Any:
+        """The key of a partition: a value, a tuple of several, or None."""
+        values = tuple(shown(column[number]) for column in self.keys.columns)
+        if not values:
+            return None
+        return values if len(values) > 1 else values[0]
+
+    def forget(self, g: np.ndarray) -> None:
+        """Renumber partitions if most of them have no subwindow any more."""
+        if not self.by or self.known < FEW_PARTITIONS or 2 * int(g[SUBWINDOWS]) > self.known:
+            return
+        kept = np.flatnonzero(self.table[: self.known, FLAGS] & LIVE)
+        moved = np.full(self.known + 1, -1, np.int64)
+        moved[kept] = np.arange(len(kept))
+        self.keys = self.keys.kept(kept)
+        table = np.zeros((max(len(kept), SMALLEST_TABLE), WIDTH), np.int64)
+        table[: len(kept)] = self.table[kept]
+        # moved[-1] is -1: the end of the list stays what it is.
+        for column in (BEFORE, AFTER):
+            table[:, column] = moved[table[:, column]]
+        g[FIRST], g[LAST] = moved[g[FIRST]], moved[g[LAST]]
+        self.table = table
+        self.heap = _renumbered(self.heap, int(g[HEAP]), moved, len(table))
+        self.dues = _renumbered(self.dues, int(g[DUES]), moved, len(table))
+        for name, array in self.arrays.items():
+            fresh = np.zeros((len(table), *array.shape[1:]), array.dtype)
+            fresh[: len(kept)] = array[kept]
+            self.arrays[name] = fresh
+        for listener in self._listeners:
+            listener(kept)
+
+
+def _renumbered(heap: np.ndarray, size: int, moved: np.ndarray, room: int) -> np.ndarray:
+    fresh = np.zeros(room, np.int64)
+    fresh[:size] = moved[heap[:size]]
+    return fresh

@@ -1,0 +1,350 @@
+"""Aggregates of windows that are ranges: sliding ones, and all whose aggregates need the values themselves.
+
+Each row has a place in `order`, and a window is a range of places of its partition. Partials of fixed size lie beside
+`order`, and are combined as two stacks for each partition (`stacks`): each row is combined twice in its life, and no
+partial is ever taken back out of another.
+
+Where nobody asks for single rows, a place holds a *slice* of them (section 4.1.8 of the paper: a tumbling window that feeds
+a sliding one). `count(n), count(m)` has slices of gcd(n, m) rows; `time(p), time(q)` has slices between the instants
+at which a trigger is due or a row has just become too old for one.
+
+Aggregates that need the values themselves (medians, lists) keep a column of codes beside `order`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.aggregates.base import Scalars, Sketch
+from windrow.engine.cache import jit
+from windrow.engine.cutting import Runs
+from windrow.engine.partials.scalars import lowered
+from windrow.engine.snapshot.parts import Reader, Writer
+from windrow.engine.stored import Operations, compiled_with, operations_of
+from windrow.engine.user_functions import blame, lower_failed, named
+from windrow.policies.events import BEFORE_FLUSH, TRIGGER
+from windrow.policies.folding import Asked, Folding
+from windrow.policies.inputs import Inputs
+from windrow.policies.layout import HEAD, SHIFT, SIZE, SLICE, TAIL
+from windrow.policies.spec import Count, Sliding, Spec, Time, TupleCount
+from windrow.policies.stacks import answer, put_rows
+from windrow.policies.steps import NOWHERE
+from windrow.rolling.ranges import Log
+from windrow.stores import operations
+
+if TYPE_CHECKING:
+    from windrow.policies.contents import Contents
+    from windrow.policies.tape import Tape
+
+
+@jit
+def count_values(position, numbers, present, low, high, counted, upto, own):  # type: ignore[no-untyped-def]
+    """Count values by place: `own` ones in it, and how many came in its partition `upto` its end."""
+    for i in range(low, high):
+        place = position[i]
+        if place == NOWHERE:
+            continue
+        value = 1 if present.shape[0] == 0 or present[i] else 0
+        counted[numbers[i]] += value
+        if place >= 0:
+            own[place] = value
+        else:
+            place = -1 - place
+            own[place] += value
+        upto[place] = counted[numbers[i]]
+
+
+@jit
+def values_between(low, high, upto, own, out):  # type: ignore[no-untyped-def]
+    """How many values there are in ranges of places."""
+    for k in range(low.shape[0]):
+        out[k] = 0
+        if low[k] < high[k]:
+            out[k] = upto[high[k] - 1] - upto[low[k]] + own[low[k]]
+
+
+class _Before:
+    """What partitions had beside `order` before a batch, as far as the batch overwrites it.
+
+    Rows go to places of their own, behind the last one; only the last one itself may be a slice that they join. And
+    where a window has passed the middle of its stacks, partials behind the middle are overwritten (`stacks`).
+    """
+
+    def __init__(self, window: Contents, touched: np.ndarray) -> None:
+        self._touched = touched
+        self._head, self._tail = (window.subwindows.table[touched, column] for column in (HEAD, TAIL))
+        self._kept: list[tuple[np.ndarray, dict[str, np.ndarray]]] = []
+        self._keep(window, self._tail[self._head < self._tail] - 1)
+
+    def _keep(self, window: Contents, places: np.ndarray) -> None:
+        if len(places):
+            self._kept.append((places, {name: array[places] for name, array in window.regions.items()}))
+
+    def keep_overwritten(self, window: Contents, middle: np.ndarray) -> None:
+        """Windows are about to be answered, from stacks with this middle."""
+        table = window.subwindows.table
+        low = np.maximum(middle[self._touched] - table[self._touched, SHIFT], self._head)
+        passed = np.flatnonzero((table[self._touched, HEAD] > low) & (low < self._tail))
+        self._keep(window, Runs(low[passed], self._tail[passed], passed).located()[0])
+
+    def back(self, window: Contents) -> None:
+        """Bring it all back; what was kept first counts."""
+        for places, arrays in reversed(self._kept):
+            for name, array in arrays.items():
+                window.regions[name][places] = array
+
+
+class Ranges(Folding):
+    """Aggregates over ranges of places; several that share a partial share its stacks."""
+
+    def __init__(self, asked: list[Asked], inputs: Inputs) -> None:
+        self._asked = asked
+        self._inputs = inputs
+        self._parts: dict[Any, str] = {}
+        self._columns: dict[tuple[str, ...], str] = {}
+        self._operations: dict[str, dict[bool, Operations]] = {}
+        self._arrived = 0
+        for one in asked:
+            self._columns.setdefault(one.columns, f"n{len(self._columns)}")
+            key = self._key(one)
+            if key not in self._parts:
+                name = self._parts[key] = f"part{len(self._parts)}"
+                if self._is_fixed(one) and one.bound.partial.fields:  # type: ignore[union-attr]
+                    self._operations[name] = {m: operations_of(one.bound, masked=m) for m in (False, True)}
+        self._before: _Before | None = None
+        inputs.on_recoded(self._recoded)
+        self._moved: list[tuple[str, np.ndarray]] = []
+
+    def _key(self, one: Asked) -> tuple[Any, ...]:
+        return one.columns, one.bound.kinds, one.bound.partial
+
+    def _is_fixed(self, one: Asked) -> bool:
+        return isinstance(one.bound.partial, (Scalars, Sketch))
+
+    # -- what is kept ------------------------------------------------------------------------------
+
+    def columns(self) -> dict[str, np.ndarray]:
+        arrays: dict[str, np.ndarray] = {}
+        for name in self._columns.values():
+            arrays |= {f"{name} upto": np.zeros(0, np.int64), f"{name} own": np.zeros(0, np.int64)}
+        for one in self._asked:
+            name = self._parts[self._key(one)]
+            if name in self._operations:
+                cells = self._operations[name][False].cells(0)
+                arrays |= {f"{name} f{i}": cell for i, cell in enumerate(cells)}
+            elif not self._is_fixed(one):
+                arrays[f"{name} codes"] = np.zeros(0, np.float64 if one.bound.kinds[0] == "f" else np.int64)
+        return arrays
+
+    def partition_columns(self) -> dict[str, np.dtype[Any]]:
+        whole = np.dtype(np.int64)
+        types: dict[str, np.dtype[Any]] = {f"{name} counted": whole for name in self._columns.values()}
+        for name, given in self._operations.items():
+            types |= {f"{name} middle": whole, f"{name} end": whole}
+            for i, cell in enumerate(given[False].cells(0)):
+                types[f"{name} back{i}"] = np.dtype((cell.dtype, cell.shape[1:]))
+        return types
+
+    def choose_slices(self, spec: Spec, settings: np.ndarray) -> None:
+        if not isinstance(spec, Sliding) or isinstance(spec.partition_eviction, TupleCount):
+            return
+        if not all(self._is_fixed(one) for one in self._asked):
+            return
+        if isinstance(spec.eviction, Count) and isinstance(spec.trigger, Count) and spec.eviction.size:
+            rows = math.gcd(spec.eviction.size, spec.trigger.size)
+            if rows > 1:
+                settings[SLICE], settings[SIZE] = rows, spec.eviction.size // rows
+        elif isinstance(spec.eviction, Time) and isinstance(spec.trigger, Time):
+            settings[SLICE] = 1
+
+    # -- rows in -----------------------------------------------------------------------------------
+
+    def require(self, batch: pa.RecordBatch) -> None:
+        self._inputs.require(batch)
+
+    def read(self, batch: pa.RecordBatch) -> None:
+        self._inputs.read(batch)
+
+    def may_fail(self, rows: int) -> bool:
+        return self._inputs.may_fail(self._asked, rows)
+
+    def saved(self, window: Contents, touched: np.ndarray) -> Callable[[], None]:
+        before = self._before = _Before(window, touched)
+        arrived = self._arrived
+
+        def back() -> None:
+            self._arrived = arrived
+            before.back(window)
+
+        return back
+
+    def _recoded(self, column: str, moved: np.ndarray) -> None:
+        self._moved.append((column, moved))
+
+    def settle(self, window: Contents) -> None:
+        """New strings have changed the codes of others, which are held in partials."""
+        self._before = None
+        moves, self._moved = self._moved, []
+        for column, moved in moves:
+            for one in {self._key(one): one for one in self._asked}.values():
+                for position, name in enumerate(one.inputs):
+                    if name == column:
+                        self._recode(window, one, position, moved)
+
+    def _recode(self, window: Contents, one: Asked, position: int, moved: np.ndarray) -> None:
+        name, places, by_partition = self._parts[self._key(one)], window.regions, window.subwindows.arrays
+        held = [places[f"{name} codes"]] if not self._is_fixed(one) else []
+        for i, field in enumerate(getattr(one.bound.partial, "fields", ())):
+            if field.code == position:
+                held += [places[f"{name} f{i}"], by_partition[f"{name} back{i}"]]
+        for array in held:
+            is_code = (array >= 0) & (array < len(moved))
+            array[:] = np.where(is_code, moved[np.where(is_code, array, 0).astype(np.int64)], array)
+
+    def fold(self, window: Contents, low: int, high: int) -> None:
+        position, arrays, by_partition = window.position, window.regions, window.subwindows.arrays
+        everything = np.empty(0, np.bool_)
+        for columns, name in self._columns.items():
+            present = self._inputs.present(columns)
+            counts = by_partition[f"{name} counted"], arrays[f"{name} upto"], arrays[f"{name} own"]
+            mask = everything if present is None else present
+            count_values(position, window.numbers, mask, low, high, *counts)
+        arrival = np.arange(self._arrived - low, self._arrived - low + high)
+        self._arrived += high - low
+        for one in {self._key(one): one for one in self._asked}.values():
+            name = self._parts[self._key(one)]
+            if not self._is_fixed(one):
+                kept = position[low:high] >= 0
+                codes = self._inputs.codes(one.inputs)[0]
+                arrays[f"{name} codes"][position[low:high][kept]] = codes[low:high][kept]
+            elif name in self._operations:
+                self._lift(window, one, name, arrival, low, high)
+
+    def _lift(
+        self, window: Contents, one: Asked, name: str, arrival: np.ndarray, low: int, high: int
+    ) -> None:
+        present = self._inputs.present(one.columns)
+        inputs = self._inputs.codes(one.inputs)
+        if isinstance(one.bound.partial, Scalars) and one.bound.partial.timed:
+            inputs += [arrival, arrival]
+        if present is not None:
+            inputs.append(present)
+        given = self._operations[name][present is not None]
+        cells = self._cells(window, name)
+        try:
+            self._call(given, put_rows, tuple(inputs), window.position, low, high, NOWHERE, cells)
+        except Exception as problem:  # a user's function may raise anything
+            if not one.own:
+                raise
+            rows = np.arange(low, high) if present is None else low + np.flatnonzero(present[low:high])
+            codes = [codes[rows] for codes in self._inputs.codes(one.inputs)]
+            raise blame(one.bound.partial, codes, rows, problem) from problem  # type: ignore[arg-type]
+
+    def _cells(self, window: Contents, name: str) -> tuple[np.ndarray, ...]:
+        fields = range(len(self._operations[name][False].dtypes))
+        return tuple(window.regions[f"{name} f{i}"] for i in fields)
+
+    def _call(self, given: Operations, loop: Any, *arguments: Any) -> None:
+        known = {getattr(operations, role): function for role, function in given.functions}
+        compiled_with(known, loop, given)(*arguments)
+
+    # -- answers out -------------------------------------------------------------------------------
+
+    def answers(self, window: Contents, tape: Tape) -> pa.Table | None:
+        told = np.flatnonzero((tape.kind == TRIGGER) | (tape.kind == BEFORE_FLUSH))
+        partition, low, high = (np.ascontiguousarray(c[told]) for c in (tape.partition, tape.low, tape.high))
+        columns = dict(zip(window.subwindows.by, window.keys(partition), strict=True))
+        return pa.table(columns | self._answers(window, partition, low, high, tape.row[told]))
+
+    def _answers(
+        self, window: Contents, partition: np.ndarray, low: np.ndarray, high: np.ndarray, row: np.ndarray
+    ) -> dict[str, pa.Array]:
+        made: dict[str, tuple[np.ndarray, ...]] = {}
+        found = {}
+        for one in self._asked:
+            part, arrays = self._parts[self._key(one)], window.regions
+            counts = self._columns[one.columns]
+            n = np.empty(len(partition), np.int64)
+            values_between(low, high, arrays[f"{counts} upto"], arrays[f"{counts} own"], n)
+            if not self._is_fixed(one):
+                found[one.name] = self._from_codes(window, one, part, low, high)
+                continue
+            if part not in made:
+                made[part] = self._combined(window, one, part, partition, low, high)
+            found[one.name] = self._lowered(window, one, made[part], n, partition, row)
+        return found
+
+    def _combined(
+        self,
+        window: Contents,
+        one: Asked,
+        part: str,
+        partition: np.ndarray,
+        low: np.ndarray,
+        high: np.ndarray,
+    ) -> tuple[np.ndarray, ...]:
+        if part not in self._operations:
+            return ()
+        given, by_partition = self._operations[part][False], window.subwindows.arrays
+        out = given.cells(len(partition))
+        back = tuple(by_partition[f"{part} back{i}"] for i in range(len(out)))
+        stacks = by_partition[f"{part} middle"], by_partition[f"{part} end"], back
+        table, cells = window.subwindows.table, self._cells(window, part)
+        if self._before is not None:
+            self._before.keep_overwritten(window, by_partition[f"{part} middle"])
+        ranges = partition, low, high, table, SHIFT
+        try:
+            self._call(given, answer, *ranges, cells, *stacks, given.identity, out)
+        except Exception as problem:  # a user's function may raise anything
+            if not one.own:
+                raise
+            raise named(one.bound.partial, "combine", problem) from problem  # type: ignore[arg-type]
+        return out
+
+    def _lowered(
+        self,
+        window: Contents,
+        one: Asked,
+        out: tuple[np.ndarray, ...],
+        n: np.ndarray,
+        partition: np.ndarray,
+        row: np.ndarray,
+    ) -> pa.Array:
+        one.require_fit(list(out), n, window, partition, row)
+        try:
+            return lowered(one.bound, list(out), n, self._inputs.decoders(one.columns))
+        except Exception as problem:  # a user's function may raise anything
+            if not one.own:
+                raise
+            raise lower_failed(one.bound, problem) from problem
+
+    def _from_codes(
+        self, window: Contents, one: Asked, part: str, low: np.ndarray, high: np.ndarray
+    ) -> pa.Array:
+        codes, counts = window.regions[f"{part} codes"], self._columns[one.columns]
+        log = Log(codes.dtype.kind == "f")
+        log.codes = codes
+        own = window.regions[f"{counts} own"]
+        if len(own) and own.min() == 0:  # places of nulls, or of nothing
+            before = np.concatenate([[0], np.cumsum(own > 0)])
+            log.codes, low, high = codes[own > 0], before[low], before[high]
+        return log.answers(one.bound, low, high, self._inputs.decoders(one.columns))
+
+    def summary(self, window: Contents, number: int) -> dict[str, Any]:
+        table = window.subwindows.table
+        ends = np.array([table[number, HEAD]]), np.array([table[number, TAIL]])
+        found = self._answers(window, np.array([number]), *ends, np.array([-1]))
+        return {name: column[0].as_py() for name, column in found.items()}
+
+    def save(self, window: Contents, writer: Writer) -> None:
+        writer.array("arrived", np.array([self._arrived]))
+        self._inputs.save(writer)
+
+    def load(self, window: Contents, reader: Reader) -> None:
+        self._arrived = int(reader.array("arrived", np.int64)[0])
+        self._inputs.load(reader)

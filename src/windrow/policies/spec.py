@@ -1,0 +1,294 @@
+"""What a policy window is, as frozen values: eviction, trigger, partitions (Gedik, sections 3.1 to 3.5).
+
+    tumbling(count(100))                        full after 100 rows; processed and emptied as a whole
+    sliding(count(100), count(10))              the last 100 rows, processed every 10
+    sliding(delta("ts", 60), time("1 second"), partitioned=True, partition_eviction=partition_age("1 hour"))
+
+A policy says *when*; in which *order* a row is inserted, others are evicted and the window is processed, is told by
+`orders`. A spec is made of values alone, and prints as the text that `text` reads.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from windrow.durations import DurationLike, parse_duration
+from windrow.errors import QueryError
+from windrow.policies.sizes import nanoseconds_of, spoken, whole_number
+
+LEAST_RECENTLY_UPDATED = "least recently updated"
+LEAST_FREQUENTLY_UPDATED = "least frequently updated"
+OLDEST = "oldest"
+# Such names need no quotes in a text.
+_PLAIN = re.compile(r"[^\s,()\"]+( [^\s,()\"]+)*")
+SELECTIONS = (LEAST_RECENTLY_UPDATED, LEAST_FREQUENTLY_UPDATED, OLDEST)
+
+
+@dataclass(frozen=True)
+class Count:
+    """See `count`."""
+
+    size: int
+
+    def __str__(self) -> str:
+        return f"count({self.size})"
+
+
+@dataclass(frozen=True)
+class Delta:
+    """See `delta`. One of `number` and `nanoseconds` is set."""
+
+    column: str
+    number: int | float | None = None
+    nanoseconds: int | None = None
+
+    def __str__(self) -> str:
+        plain = _PLAIN.fullmatch(self.column)
+        column = self.column if plain else json.dumps(self.column, ensure_ascii=False)
+        return f"delta({column}, {self.threshold})"
+
+    @property
+    def threshold(self) -> str:
+        """The threshold as people write it."""
+        return repr(self.number) if self.nanoseconds is None else spoken(self.nanoseconds)
+
+
+@dataclass(frozen=True)
+class Time:
+    """See `time`."""
+
+    nanoseconds: int
+
+    def __str__(self) -> str:
+        return f"time({spoken(self.nanoseconds)})"
+
+
+@dataclass(frozen=True)
+class Punct:
+    """See `punct`."""
+
+    def __str__(self) -> str:
+        return "punct()"
+
+
+@dataclass(frozen=True)
+class PartitionCount:
+    """See `partition_count`."""
+
+    size: int
+
+    def __str__(self) -> str:
+        return f"partitionCount({self.size})"
+
+
+@dataclass(frozen=True)
+class TupleCount:
+    """See `tuple_count`."""
+
+    size: int
+
+    def __str__(self) -> str:
+        return f"tupleCount({self.size})"
+
+
+@dataclass(frozen=True)
+class PartitionAge:
+    """See `partition_age`."""
+
+    nanoseconds: int
+
+    def __str__(self) -> str:
+        return f"partitionAge({spoken(self.nanoseconds)})"
+
+
+Trigger: TypeAlias = "Count | Delta | Time"
+Eviction: TypeAlias = "Count | Delta | Time | Punct"
+PartitionEviction: TypeAlias = "PartitionCount | TupleCount | PartitionAge"
+Selection: TypeAlias = "str | Callable[..., Any]"
+
+
+def count(size: int) -> Count:
+    """A number of rows: how many a window holds, or every how many it is processed.
+
+    >>> print(count(100))
+    count(100)
+    """
+    return Count(whole_number(size, "count", least=0))
+
+
+def delta(column: str, threshold: DurationLike) -> Delta:
+    """How far the values of a column that never goes back may lie apart.
+
+    The threshold is a number in the unit of the column, or a duration for a column of time.
+
+    >>> print(delta("ts", "1 minute"))
+    delta(ts, 1 minute)
+    """
+    if not isinstance(column, str) or not column:
+        raise QueryError(f"delta needs the name of a column, not {column!r}")
+    if isinstance(threshold, float) and not math.isfinite(threshold):
+        raise QueryError(f"the threshold of delta({column}, ..) must be a finite number, not {threshold!r}")
+    parsed = parse_duration(threshold, what="the threshold of delta")
+    if parsed.magnitude < 0:
+        raise QueryError(f"the threshold of delta({column}, ..) must not be negative, and is {parsed}")
+    return Delta(column, parsed.number, parsed.nanoseconds)
+
+
+def time(period: DurationLike) -> Time:
+    """A length of time on the window's clock: `"10 seconds"`, a timedelta, or a number of seconds.
+
+    >>> print(time(10.0))
+    time(10 seconds)
+    """
+    return Time(nanoseconds_of(period, "time"))
+
+
+def punct() -> Punct:
+    """A window is full when a punctuation comes; for tumbling windows only."""
+    return Punct()
+
+
+def partition_count(size: int) -> PartitionCount:
+    """At most so many subwindows; one is evicted to make space for another."""
+    return PartitionCount(whole_number(size, "partitionCount", least=1))
+
+
+def tuple_count(size: int) -> TupleCount:
+    """At most so many rows in all subwindows together; whole subwindows are evicted until the next row fits."""
+    return TupleCount(whole_number(size, "tupleCount", least=1))
+
+
+def partition_age(age: DurationLike) -> PartitionAge:
+    """A subwindow that got no row for longer than this is evicted, at the next insertion into any.
+
+    >>> print(partition_age("90 minutes"))
+    partitionAge(90 minutes)
+    """
+    return PartitionAge(nanoseconds_of(age, "partitionAge"))
+
+
+@dataclass(frozen=True)
+class Tumbling:
+    """See `tumbling`."""
+
+    eviction: Eviction
+    partitioned: bool = False
+    partition_eviction: PartitionEviction | None = None
+    selection: Selection = LEAST_RECENTLY_UPDATED
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.eviction, (Count, Delta, Time, Punct)):
+            raise QueryError(f"a tumbling window needs an eviction policy, not {self.eviction!r}")
+        if isinstance(self.eviction, Count) and self.eviction.size < 1:
+            raise QueryError("a tumbling window of count(0) would always be full: use count(1) or more")
+        _check_partitions(self)
+
+    def __str__(self) -> str:
+        return ", ".join(["tumbling", str(self.eviction), *_partition_words(self)])
+
+    @property
+    def trigger(self) -> None:
+        """A tumbling window is processed when it is full."""
+        return
+
+
+@dataclass(frozen=True)
+class Sliding:
+    """See `sliding`."""
+
+    eviction: Trigger
+    trigger: Trigger
+    partitioned: bool = False
+    partition_eviction: PartitionEviction | None = None
+    selection: Selection = LEAST_RECENTLY_UPDATED
+
+    def __post_init__(self) -> None:
+        for policy, what in ((self.eviction, "an eviction"), (self.trigger, "a trigger")):
+            if isinstance(policy, Punct):
+                raise QueryError(
+                    "punct() is a policy of tumbling windows: a sliding window is never emptied as a whole"
+                )
+            if not isinstance(policy, (Count, Delta, Time)):
+                raise QueryError(f"a sliding window needs {what} policy, not {policy!r}")
+        if isinstance(self.trigger, Count) and self.trigger.size < 1:
+            raise QueryError("a trigger of count(0) would never come: use count(1) or more")
+        _check_partitions(self)
+
+    def __str__(self) -> str:
+        return ", ".join(["sliding", str(self.eviction), str(self.trigger), *_partition_words(self)])
+
+
+Spec: TypeAlias = "Tumbling | Sliding"
+
+
+def tumbling(
+    eviction: Eviction,
+    *,
+    partitioned: bool = False,
+    partition_eviction: PartitionEviction | None = None,
+    selection: Selection = LEAST_RECENTLY_UPDATED,
+) -> Tumbling:
+    """A window that is emptied as a whole when it is full.
+
+    >>> print(tumbling(count(100), partitioned=True, partition_eviction=partition_count(1000)))
+    tumbling, count(100), partitioned, partitionCount(1000)
+    """
+    return Tumbling(eviction, partitioned, partition_eviction, selection)
+
+
+def sliding(
+    eviction: Trigger,
+    trigger: Trigger,
+    *,
+    partitioned: bool = False,
+    partition_eviction: PartitionEviction | None = None,
+    selection: Selection = LEAST_RECENTLY_UPDATED,
+) -> Sliding:
+    """A window of the most recent rows, processed whenever its trigger says so.
+
+    `sliding(count(0), ..)` keeps no row: one side of a one-sided join.
+
+    >>> print(sliding(count(100), count(10)))
+    sliding, count(100), count(10)
+    """
+    return Sliding(eviction, trigger, partitioned, partition_eviction, selection)
+
+
+def uses_clock(spec: Spec) -> bool:
+    """Whether something happens in such a window without a call: a policy of time."""
+    return isinstance(spec.eviction, Time) or isinstance(spec.trigger, Time)
+
+
+def _check_partitions(spec: Spec) -> None:
+    if not isinstance(spec.partitioned, bool):
+        raise QueryError(f"partitioned is True or False, not {spec.partitioned!r}")
+    evicting = spec.partition_eviction
+    if evicting is not None:
+        if not isinstance(evicting, (PartitionCount, TupleCount, PartitionAge)):
+            raise QueryError(
+                f"{evicting!r} is no partition eviction: partition_count, tuple_count or partition_age"
+            )
+        if not spec.partitioned:
+            raise QueryError(f"{evicting} evicts partitions, and the window is not partitioned")
+    if not callable(spec.selection) and spec.selection not in SELECTIONS:
+        raise QueryError(
+            f"{spec.selection!r} selects no partition: use {', '.join(map(repr, SELECTIONS))}, or a function"
+        )
+    if spec.selection != LEAST_RECENTLY_UPDATED and (evicting is None or isinstance(evicting, PartitionAge)):
+        raise QueryError("a selection of partitions needs partition_count or tuple_count, which ask for it")
+
+
+def _partition_words(spec: Spec) -> list[str]:
+    words = ["partitioned"] if spec.partitioned else []
+    if spec.partition_eviction is not None:
+        words.append(str(spec.partition_eviction))
+    if callable(spec.selection):
+        words.append(f"selection by {getattr(spec.selection, '__name__', 'a function')}")
+    elif spec.selection != LEAST_RECENTLY_UPDATED:
+        words.append(spec.selection)
+    return words

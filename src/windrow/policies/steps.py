@@ -1,0 +1,103 @@
+"""Single compiled steps that all loops share: compare, note an event, empty a subwindow, begin a slice."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba.core import types
+from numba.extending import overload
+
+from windrow.engine.cache import jit
+from windrow.policies.layout import (
+    AT,
+    CELL,
+    CLOSED,
+    COUNT,
+    CREATED_AT,
+    EVERY,
+    EVICTION,
+    FILLED,
+    FROM,
+    HEAD,
+    KIND,
+    OF_PARTITION,
+    OF_ROW,
+    OF_TUPLE,
+    SIZE,
+    SLICE,
+    TAIL,
+    TAPE,
+    TOTAL,
+    UPTO,
+)
+
+# The position of a row that is not kept. Else it is a place, or -1 - place for a row that joins the slice there.
+NOWHERE = -(2**62)
+
+
+def exceeds(value, mark, threshold):  # type: ignore[no-untyped-def]
+    """Whether value - mark > threshold, however far integers lie apart."""
+    return value - mark > threshold
+
+
+@overload(exceeds)
+def _exceeds(value, mark, threshold):  # type: ignore[no-untyped-def]
+    """Integers of 64 bits with a sign differ by at most 64 bits without one."""
+    if isinstance(value, types.Integer):
+
+        def whole(value, mark, threshold):  # type: ignore[no-untyped-def]
+            return value > mark and np.uint64(value) - np.uint64(mark) > np.uint64(threshold)
+
+        return whole
+
+    def real(value, mark, threshold):  # type: ignore[no-untyped-def]
+        return value - mark > threshold
+
+    return real
+
+
+@jit
+def row_at(order, place):  # type: ignore[no-untyped-def]
+    """The row of the log at a place, or -1 where windows keep none."""
+    return order[place] if order.shape[0] > 0 else -1
+
+
+@jit
+def note(tape, g, kind, row, p, row_held, low, high, at):  # type: ignore[no-untyped-def]
+    """Write an event on the tape."""
+    t = g[TAPE]
+    tape[KIND, t] = kind
+    tape[OF_ROW, t] = row
+    tape[OF_PARTITION, t] = p
+    tape[OF_TUPLE, t] = row_held
+    tape[FROM, t] = low
+    tape[UPTO, t] = high
+    tape[AT, t] = at
+    g[TAPE] = t + 1
+
+
+@jit
+def close(table, closed, g, p, folded):  # type: ignore[no-untyped-def]
+    """Empty a tumbling subwindow."""
+    g[TOTAL] -= table[p, TAIL] - table[p, HEAD]
+    table[p, HEAD] = table[p, TAIL]
+    if folded:
+        closed[g[CLOSED]] = table[p, CELL]
+        g[CLOSED] += 1
+        table[p, CELL] = -1
+
+
+@jit
+def begins_slice(table, s, now, p):  # type: ignore[no-untyped-def]
+    """Whether a row begins a slice, where windows are made of slices of rows that come and go together.
+
+    By count a slice has SLICE rows. By time it ends where a trigger is due, and where a row is just young enough for one.
+    """
+    if s[EVICTION] == COUNT:
+        filled = table[p, FILLED]
+        table[p, FILLED] = 0 if filled + 1 == s[SLICE] else filled + 1
+        return filled == 0
+    age = now - table[p, CREATED_AT]
+    slice_number = age // s[EVERY] + (age + s[SIZE]) // s[EVERY]
+    begins = table[p, HEAD] == table[p, TAIL] or slice_number != table[p, FILLED]
+    table[p, FILLED] = slice_number
+    return begins

@@ -1,0 +1,300 @@
+"""Policy windows: containers of rows that evict, trigger and flush by themselves, and tell who asks.
+
+    window = SlidingWindow("sliding, count(100), count(10), partitioned", schema, partition_by="state")
+    window.on_trigger(lambda event: print(event.partition, event.content.num_rows))
+    window.insert(batch)
+
+A batch goes through one compiled loop (`loop`); it stops only at events that a handler waits for, and hands every
+event that was asked for with `record` back as arrays. A window with a policy of time has a clock and a lock: what
+is due happens when the clock says so, in the clock's thread or in whoever calls next.
+
+What an error leaves behind:
+
+    the batch is wrong                      it is refused as a whole
+    a function of an aggregate raises,      the window is as before the batch; what the clock made happen by then
+    a sum overflows                         goes to `on_tape`
+    a handler, a selection raises           its row is finished without handlers, the rest of the batch is not taken, and
+                                            a note at the exception says how many rows were
+    a handler inserts into its own window   it is refused
+    a summarizer raises                     all rows are taken; its own rows of the batch are not in it
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.aggregates.base import Aggregate
+from windrow.engine.columns import whole
+from windrow.errors import QueryError
+from windrow.policies import events, layout, state
+from windrow.policies.clock import Clock, RealClock
+from windrow.policies.guard import Guarded
+from windrow.policies.handlers import Handler
+from windrow.policies.machine import NO_ROWS, Machine, Rows
+from windrow.policies.options import column_names, require_options
+from windrow.policies.spec import Punct, Sliding, Spec, Tumbling, uses_clock
+from windrow.policies.summarizers import Summarizer, folding_of
+from windrow.policies.tape import Tape
+from windrow.policies.text import parse
+from windrow.policies.undo import Undo
+
+_EVERY_WINDOW = frozenset(events.NAMES) - events.TUMBLING - events.SLIDING
+
+
+class Window(Guarded):
+    """What tumbling and sliding windows have in common.
+
+    spec             policies, as a value or as text
+    schema           of the rows to come
+    partition_by     the columns whose values make a partition, where the spec is partitioned
+    clock            for policies of time; the machine's own by default
+    partial_windows  whether triggers before a subwindow was full for the first time are delivered
+    columns          the columns to keep of each row; all by default
+    aggregates       windrow's aggregates by name, computed by the window: rows are then not kept
+    summarizer       makes a summarizer for each subwindow of a tumbling window: rows are then not kept
+    """
+
+    def __init__(
+        self,
+        spec: Spec | str,
+        schema: pa.Schema,
+        *,
+        partition_by: str | Sequence[str] | None = None,
+        clock: Clock | None = None,
+        partial_windows: bool = True,
+        columns: Sequence[str] | None = None,
+        aggregates: Mapping[str, Aggregate] | None = None,
+        summarizer: Callable[[], Summarizer] | None = None,
+    ) -> None:
+        self.spec = parse(spec) if isinstance(spec, str) else spec
+        if not isinstance(self.spec, self.kind):
+            raise QueryError(f"{self.spec} is no {self.kind.__name__.lower()} window")
+        by, kept = column_names(partition_by, "partition_by"), column_names(columns, "columns")
+        require_options(self.spec, schema, by, clock, partial_windows, kept, aggregates)
+        folding = folding_of(self.spec, schema, aggregates, summarizer)
+        self._machine = Machine(self.spec, schema, by, folding, None if columns is None else kept)
+        self._machine.settings[layout.PARTIAL] = partial_windows
+        self.schema = schema
+        self.aggregates = dict(aggregates or {})
+        self.clock = RealClock() if clock is None else clock
+        self.taken = 0
+        self.can_take_back = False
+        self._undo: Undo | None = None
+        self._handlers = {}
+        self._consumers = []
+        self._lock = threading.RLock() if uses_clock(self.spec) else None
+        self._busy = None
+        if self.aggregates:
+            self.record("before_flush" if isinstance(self.spec, Tumbling) else "trigger")
+
+    # -- rows, punctuations and the clock ----------------------------------------------------------
+
+    def insert(self, rows: pa.RecordBatch | pa.Table) -> Tape:
+        """Take rows in; the events that were asked for with `record`."""
+        if not isinstance(rows, (pa.RecordBatch, pa.Table)):
+            raise QueryError(
+                f"a window takes record batches and tables of pyarrow, not {type(rows).__name__}"
+            )
+        batch = whole(rows) if isinstance(rows, pa.Table) else rows
+        machine = self._machine
+        with self._entered("insert"):
+            read = machine.read(batch)
+            machine.begin()
+            now = self.clock.now()
+            machine.make_room(self, read, batch)
+            self._pass_time(now, f"none of {read.count} rows was taken")
+            if read.doubtful:
+                machine.require_forward(read, self._rehearsed(read, now))
+            may_fail = self.can_take_back or machine.may_fail(read, self.taken)
+            self._undo = Undo(self, machine, read.numbers) if may_fail else None
+            try:
+                self._drive(lambda: machine.run(read, now), self._told_and_selected)
+            except BaseException as problem:
+                self._finish_row(read, now, problem)
+                raise
+            tape = self._end_or_back(read)
+            if not self.can_take_back:
+                self._undo = None
+            return tape
+
+    def _rehearsed(self, rows: Rows, now: int) -> np.ndarray:
+        """The partitions that these rows evict."""
+        undo = Undo(self, self._machine, rows.numbers)
+        try:
+            return self._rehearse(lambda: self._machine.run(rows, now))
+        finally:
+            undo.back()
+            self._machine.rows = rows
+
+    def _finish_row(self, rows: Rows, now: int, problem: BaseException) -> None:
+        """A handler has raised: finish its row, and take those before it."""
+        machine = self._machine
+        if machine.half_folded:
+            self._go_back(rows, problem)
+            return
+        taken = min(int(machine.counters[layout.ROW]) + 1, rows.count)
+        self._finish(lambda: machine.run(rows.first(taken), now))
+        self._end_or_back(rows.first(taken))
+        problem.add_note(f"windrow: {taken} of {rows.count} rows were taken; the last of them is finished")
+
+    def _end_or_back(self, rows: Rows) -> Tape:
+        try:
+            return self._end(rows)
+        except BaseException as problem:
+            self._go_back(rows, problem)
+            raise
+
+    def _go_back(self, rows: Rows, problem: BaseException) -> None:
+        """Folding or answering has failed: be what the window was before the rows."""
+        undo, self._undo = self._undo, None
+        if undo is None:
+            self._lost = self._machine.half_folded
+            return
+        undo.back()
+        problem.add_note(f"windrow: none of {rows.count} rows was taken")
+        if self._machine.counters[layout.TAPE] and self._consumers:
+            self._consume(self._end(NO_ROWS))
+
+    def take_back(self) -> None:
+        """Be what the window was before the last insertion, for operators with `can_take_back` that failed at its tape.
+
+        What the clock has made happen since stays.
+        """
+        undo, self._undo = self._undo, None
+        if undo is not None:
+            undo.back()
+            self.taken -= undo.rows
+
+    def punctuate(self) -> Tape:
+        """A punctuation comes: all subwindows are flushed, oldest first.
+
+        Where a handler raises, all are flushed nevertheless, the rest of them without handlers.
+        """
+        if not isinstance(self.spec.eviction, Punct):
+            raise QueryError(
+                f"the window {str(self.spec)!r} has no use for punctuations: its policy is not punct()"
+            )
+        machine = self._machine
+        with self._entered("punctuate"):
+            machine.begin()
+            numbers, now = machine.partitions.live(), self.clock.now()
+            try:
+                self._drive(lambda: machine.flush_all(numbers, now), self._told_and_selected)
+            except BaseException:
+                self._finish(lambda: machine.flush_all(numbers, now))
+                self._end(NO_ROWS)
+                raise
+            return self._end(NO_ROWS)
+
+    def advance(self) -> Tape:
+        """Do what is due on the clock; the events that were asked for with `record`.
+
+        Where a handler raises, its event is finished, and what else is due is left for the next call.
+        """
+        with self._entered("advance"):
+            self._machine.begin()
+            self._pass_time(self.clock.now(), "what else is due is left for the next call")
+            return self._end(NO_ROWS)
+
+    def _pass_time(self, now: int, otherwise: str) -> None:
+        machine = self._machine
+        if not machine.settings[layout.CLOCKED]:
+            return
+        try:
+            self._drive(lambda: machine.on_clock(now), self._told_and_selected)
+        except BaseException as problem:
+            self._finish(lambda: machine.on_clock(-layout.NEVER))
+            self._end(NO_ROWS)
+            problem.add_note(f"windrow: raised at an event of the clock, which is finished; {otherwise}")
+            raise
+
+    def _end(self, rows: Rows) -> Tape:
+        tape = self._machine.end(self, rows)
+        self.taken += rows.count
+        if self._machine.folding is not None:
+            self._machine.folding.complain()
+        return tape
+
+    def check(self, batch: pa.RecordBatch) -> None:
+        """An error if `insert` would refuse these rows; none is taken."""
+        with self.locked():
+            self._machine.check(batch)
+
+    # -- snapshots ---------------------------------------------------------------------------------
+
+    def snapshot(self) -> bytes:
+        """All that the window holds, as bytes; handlers and what is recorded are not part of it."""
+        with self.locked():
+            if self._busy is not None:
+                raise QueryError(
+                    f"a handler cannot take a snapshot of its window, which is in the middle of {self._busy}"
+                )
+            return state.save(self, self._machine)
+
+    def restore(self, snapshot: bytes) -> None:
+        """Hold what another window with the same spec, schema and options held; this one must not have begun."""
+        with self._entered("restore"):
+            state.load(self, self._machine, snapshot)
+
+
+class TumblingWindow(Window):
+    """A window that is processed and emptied as a whole when it is full.
+
+    >>> import pyarrow as pa
+    >>> rows = pa.table({"x": [1, 2, 3, 4, 5]})
+    >>> window = TumblingWindow("tumbling, count(2)", rows.schema)
+    >>> window.on_before_flush(lambda event: print(event.content["x"].to_pylist()))
+    >>> tape = window.insert(rows)
+    [1, 2]
+    [3, 4]
+    >>> window.content()["x"].to_pylist()
+    [5]
+    """
+
+    kind = Tumbling
+    events = _EVERY_WINDOW | events.TUMBLING
+
+    def on_before_flush(self, handler: Handler) -> None:
+        """Have `handler(event)` called when a subwindow is full, before it is emptied."""
+        self.on("before_flush", handler)
+
+    def on_after_flush(self, handler: Handler) -> None:
+        """Have `handler(event)` called when a subwindow has been emptied."""
+        self.on("after_flush", handler)
+
+
+class SlidingWindow(Window):
+    """A window of the most recent rows.
+
+    >>> import pyarrow as pa
+    >>> rows = pa.table({"x": [1, 2, 3, 4]})
+    >>> window = SlidingWindow("sliding, count(2), count(1)", rows.schema, partial_windows=False)
+    >>> window.on_trigger(lambda event: print(event.content["x"].to_pylist()))
+    >>> tape = window.insert(rows)
+    [1, 2]
+    [2, 3]
+    [3, 4]
+    """
+
+    kind = Sliding
+    events = _EVERY_WINDOW | events.SLIDING
+
+    def on_before_evict(self, handler: Handler) -> None:
+        """Have `handler(event)` called before a row leaves the window."""
+        self.on("before_evict", handler)
+
+    def on_after_evict(self, handler: Handler) -> None:
+        """Have `handler(event)` called when a row has left the window."""
+        self.on("after_evict", handler)
+
+    def on_trigger(self, handler: Handler) -> None:
+        """Have `handler(event)` called when a subwindow is to be processed."""
+        self.on("trigger", handler)
+
+    def on_initial_full(self, handler: Handler) -> None:
+        """Have `handler(event)` called when a subwindow is full for the first time."""
+        self.on("initial_full", handler)

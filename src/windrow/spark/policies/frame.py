@@ -1,0 +1,221 @@
+"""From the DataFrames of an operator's inputs to the DataFrame that it gives out: checks, and the stages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from windrow.errors import QueryError
+from windrow.measure import Measure
+from windrow.policies.operators import Operator
+from windrow.policies.spec import PartitionAge, PartitionCount, Punct, TupleCount, uses_clock
+from windrow.schema import require_columns
+from windrow.spark.gather import buckets_of
+from windrow.spark.policies.fitting import fitted, read_by
+from windrow.spark.policies.task import COPY, PUNCTUATION, PolicyTask
+from windrow.spark.results import results
+from windrow.spark.schema import arrow_schema, named, spark_schema, watermarked
+from windrow.spark.stages import bucket_of, require_buckets, require_rocks, scattered, streamed
+from windrow.spark.task import BUCKET, Stage
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """What `Operator.on_spark` was asked for."""
+
+    time: str | Sequence[str] | None = None
+    punctuation: str | None = None
+    side_rows: bool = False
+    buckets: int = 16
+    watermark: str | None = None
+    metrics: str = "windrow"
+
+
+def on_spark(operator: Operator, frames: Sequence[DataFrame], options: Options) -> DataFrame:
+    """See `Operator.on_spark`."""
+    job = _Job(operator, frames, options)
+    if job.streaming:
+        return streamed(job.rows, job.task, metrics=options.metrics, counted=("events", "late"))
+    return scattered(job.rows, job.task).mapInArrow(gather(job.task), spark_schema(job.task.result))
+
+
+def gather(task: PolicyTask) -> Stage:
+    """The last stage of a batch job: the operator of each bucket over all of its rows."""
+
+    def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _, parts in buckets_of(batches):
+            driven = task.operator()
+            yield from results(task, driven.answer(parts), driven)
+
+    return stage
+
+
+class _Job:
+    """An operator and its DataFrames. Everything that can be wrong before a row was seen is refused here."""
+
+    def __init__(self, operator: Operator, frames: Sequence[DataFrame], options: Options) -> None:
+        self._operator, self._frames, self._options = operator, frames, options
+        require_buckets(options.buckets)
+        self._check_inputs()
+        windows = [window for window in operator.windows if window is not None]
+        # Such partitions make room for each other: they have to be in one place.
+        together = (PartitionCount, TupleCount)
+        spread = all(w.partitioned and not isinstance(w.partition_eviction, together) for w in windows)
+        clocked = any(uses_clock(w) or isinstance(w.partition_eviction, PartitionAge) for w in windows)
+        self.times = self._times(clocked)
+        self._check_streams()
+        buckets = options.buckets if spread else 1
+        self.task = self._task(buckets)
+        self.rows = self._rows(buckets)
+
+    @property
+    def streaming(self) -> bool:
+        return self._frames[0].isStreaming
+
+    # -- checks ----------------------------------------------------------------------------------
+
+    def _check_inputs(self) -> None:
+        operator, frames = self._operator, self._frames
+        name = type(operator).__name__
+        if not all(operator.windows):
+            raise QueryError(f"{name} has no window: a DataFrame has methods of its own for that")
+        if len(frames) != len(operator.windows):
+            inputs = f"{len(operator.windows)} input{'s' * (len(operator.windows) > 1)}"
+            came = f"{len(frames)} DataFrame{'s' * (len(frames) != 1)}"
+            raise QueryError(f"{name} has {inputs}, and {came} came")
+        if len(operator.model.outputs) != 1:
+            raise QueryError(
+                f"{name} has {len(operator.model.outputs)} outputs, and one DataFrame comes out: "
+                'say unmatched="together"'
+            )
+        if len({df.isStreaming for df in frames}) > 1:
+            raise QueryError("all inputs are streams, or none is: Spark does not put others together")
+        punctuated = any(isinstance(w.eviction, Punct) for w in operator.windows if w is not None)
+        column = self._options.punctuation
+        if punctuated and column is None:
+            raise QueryError(
+                f"the window '{operator.windows[0]}' ends with punctuations: name the boolean column "
+                "that is true in rows that are punctuations (punctuation=..)"
+            )
+        if not punctuated and column is not None:
+            raise QueryError(f"no window of {name} ends with punctuations, and {column!r} marks some")
+        for df in frames if column is not None else ():
+            assert column is not None
+            _require(df, [column])
+            kind = df.schema[column].dataType.simpleString()
+            if kind != "boolean":
+                raise QueryError(f"column {column!r} marks punctuations, so it is boolean, and not {kind}")
+
+    def _times(self, clocked: bool) -> tuple[str, ...]:
+        """The column of each input by which its rows are ordered; none where a clock drives the windows."""
+        time, operator = self._options.time, self._operator
+        if clocked:
+            told = ", ".join(f"'{window}'" for window in operator.windows)
+            if time is not None:
+                raise QueryError(
+                    f"the time of day drives {told}, and rows enter as they come: leave out time={time!r}"
+                )
+            if not self.streaming:
+                raise QueryError(
+                    f"the time of day drives {told}: that needs a stream, and a batch has no time"
+                )
+            return ()
+        if time is None:
+            raise QueryError(
+                "name the column by which rows come in order (time=..): a DataFrame has no order"
+            )
+        times = (time,) * len(self._frames) if isinstance(time, str) else tuple(time)
+        if len(times) != len(self._frames):
+            raise QueryError(
+                f"one time column for all inputs, or one for each of {len(self._frames)}, not {time!r}"
+            )
+        for df, name in zip(self._frames, times, strict=True):
+            _require(df, [name])
+        return times
+
+    def _check_streams(self) -> None:
+        if not self.streaming:
+            return
+        require_rocks(self._frames[0])
+        for df, time in zip(self._frames, self.times, strict=False):
+            column, known = self._options.watermark or time, watermarked(df)
+            if not known:
+                raise QueryError(
+                    "a stream needs a watermark, or no row would ever come to a window: "
+                    f'df.withWatermark("{column}", "10 seconds") says how late rows may be'
+                )
+            if column not in known:
+                raise QueryError(
+                    f"the watermark is on column {known[0]!r}, and the time is {time!r}: "
+                    f"say watermark={known[0]!r} if both tell the same time"
+                )
+
+    # -- the task --------------------------------------------------------------------------------
+
+    def _task(self, buckets: int) -> PolicyTask:
+        self._names = [self._travelling(df) for df in self._frames]
+        schemas = [
+            arrow_schema(df.schema, names) for df, names in zip(self._frames, self._names, strict=True)
+        ]
+        side_rows = self._options.side_rows
+        return fitted(self._operator, schemas, self._measure(), side_rows=side_rows, buckets=buckets)
+
+    def _travelling(self, df: DataFrame) -> list[str]:
+        read = read_by(self._operator)
+        _require(df, read or [])
+        if read is None or self._options.side_rows:
+            return df.columns
+        # Rows without any column could not be counted.
+        return read or df.columns[:1]
+
+    def _measure(self) -> Measure | None:
+        measures = [
+            Measure(name, arrow_schema(df.schema, [name]).field(0).type)
+            for df, name in zip(self._frames, self.times, strict=False)
+        ]
+        if len({measure.type for measure in measures}) > 1:
+            told = " and ".join(measure.describe() for measure in measures)
+            raise QueryError(f"times of different types have no common order: {told}")
+        return measures[0] if measures else None
+
+    # -- rows ------------------------------------------------------------------------------------
+
+    def _rows(self, buckets: int) -> DataFrame:
+        """The rows of all inputs, tagged, with their buckets."""
+        parts = [self._tagged(place, buckets) for place in range(len(self._frames))]
+        rows = parts[0]
+        for part in parts[1:]:
+            rows = rows.unionAll(part)
+        return rows
+
+    def _tagged(self, place: int, buckets: int) -> DataFrame:
+        df, punctuation = self._frames[place], self._options.punctuation
+        bucket: Column = bucket_of(self._operator.partition_by[place], buckets)
+        tag = sf.lit(place)
+        if punctuation is not None:
+            ends = sf.coalesce(named(punctuation), sf.lit(False))
+            if buckets > 1:  # a punctuation is for all partitions
+                everywhere = sf.sequence(sf.lit(0), sf.lit(buckets - 1))
+                df = df.select(
+                    "*", sf.explode(sf.when(ends, everywhere).otherwise(sf.array(bucket))).alias(BUCKET)
+                )
+                bucket = named(BUCKET)
+            tag = sf.when(ends, sf.when(bucket == 0, PUNCTUATION).otherwise(COPY)).otherwise(tag)
+        time = [named(self.times[place])] if self.times else []
+        columns = [
+            [named(name) for name in names] if i == place else _nulls(frame, names)
+            for i, (frame, names) in enumerate(zip(self._frames, self._names, strict=True))
+        ]
+        return df.select(*time, tag.cast("byte"), *(column for side in columns for column in side), bucket)
+
+
+def _nulls(df: DataFrame, names: list[str]) -> list[Column]:
+    return [sf.lit(None).cast(df.schema[name].dataType) for name in names]
+
+
+def _require(df: DataFrame, names: Sequence[str]) -> None:
+    require_columns(pa.schema([(name, pa.null()) for name in df.columns]), tuple(names))

@@ -1,0 +1,76 @@
+"""The stages around buckets, as DataFrames: rows that know their bucket are scattered and answered.
+
+    batch     rows -> scatter -> shuffle by bucket -> gather -> results
+    stream    rows -> scatter -> one stateful call per bucket -> results
+
+Rows come with the columns of the task's schema, by place, and their bucket behind them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+from windrow.errors import QueryError
+from windrow.spark.processor import EMITTED, Processor
+from windrow.spark.scatter import SCATTERED, scatter
+from windrow.spark.schema import conf, named, spark_schema
+from windrow.spark.task import BUCKET, Work
+from windrow.spark.unpacking import unpacked
+
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+MOST_BUCKETS = 1 << 15
+
+
+def require_buckets(buckets: object) -> None:
+    """An error unless keys can be spread over so many buckets."""
+    number = isinstance(buckets, int) and not isinstance(buckets, bool)
+    if not number or not 1 <= buckets <= MOST_BUCKETS:  # type: ignore[operator]
+        raise QueryError(f"buckets must be a number from 1 to {MOST_BUCKETS:,}, not {buckets!r}")
+
+
+def require_rocks(df: DataFrame) -> None:
+    """An error unless the state store can hold what buckets keep."""
+    if not str(conf(df, PROVIDER)).endswith("RocksDBStateStoreProvider"):
+        raise QueryError(
+            f'a stream needs the RocksDB state store: spark.conf.set("{PROVIDER}", '
+            '"org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")'
+        )
+
+
+def bucket_of(keys: Sequence[str], buckets: int) -> Column:
+    """The bucket of a row, by the hash of its key."""
+    columns = [named(name) for name in keys]
+    number = sf.pmod(sf.hash(*columns), sf.lit(buckets)) if columns else sf.lit(0)
+    return number.cast("int").alias(BUCKET)
+
+
+def numbered(rows: DataFrame) -> DataFrame:
+    """The same columns, to be told by their places: `mapInArrow` finds none whose name has a dot in it."""
+    return rows.toDF(*[f"column{i}" for i in range(len(rows.columns))])
+
+
+def by_bucket(rows: DataFrame, name: str, buckets: int) -> DataFrame:
+    """All rows of a bucket in one partition. A number of partitions keeps Spark from joining them to one."""
+    partitions = min(buckets, int(conf(rows, "spark.sql.shuffle.partitions")))
+    return rows.repartition(partitions, named(name))
+
+
+def scattered(rows: DataFrame, task: Work) -> DataFrame:
+    """The rows of a batch job, packed, those of each bucket in one partition."""
+    packed = numbered(rows).mapInArrow(scatter(task, everywhere=False), SCATTERED)
+    return by_bucket(packed, "bucket", task.buckets)
+
+
+def streamed(rows: DataFrame, task: Work, *, metrics: str, counted: Sequence[str]) -> DataFrame:
+    """What the operators of all buckets give out in a stream; `counted` are the counts that are observed."""
+    # Who goes by the time of day is woken by timers alone, and needs no word of rows that others have got.
+    packed = numbered(rows).mapInArrow(scatter(task, everywhere=not task.clocked), SCATTERED)
+    mode = "ProcessingTime" if task.clocked else "EventTime"
+    # A changelog only grows: in update mode, too, what is given out is appended.
+    emitted = packed.groupBy("bucket").transformWithState(Processor(task), EMITTED, "Append", mode)
+    counts = [sf.coalesce(sf.sum(name), sf.lit(0)).alias(name) for name in counted]
+    observed = emitted.observe(metrics, *counts)
+    return observed.select("payload").mapInArrow(unpacked, spark_schema(task.result))
