@@ -11,7 +11,7 @@ import pytest
 # `servers` and `jobs` of this folder, `streams` of the tests on Spark.
 sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent.parent / "spark")]
 
-from servers import Kafka, PostgresServer
+from servers import Kafka, PostgresServer  # noqa: E402 (the line above lets it be found)
 
 
 @pytest.fixture(scope="session")

@@ -87,7 +87,7 @@ def _plain(value: Any) -> Any:
 
 def latest(consumed: list[tuple[bytes | None, bytes | None]]) -> list[dict[str, Any]]:
     """What a compacted topic would keep: the last value of each key, unless it is a tombstone."""
-    values = {key: value for key, value in consumed}
+    values = dict(consumed)
     rows = [json.loads(value) for value in values.values() if value is not None]
     return in_order(
         [{**row, **{n: datetime.fromisoformat(row[n]) for n in ("start", "end")}} for row in rows]
@@ -105,11 +105,13 @@ class Job:
     target: str = ""
     delay: str = "5 seconds"
     max_ahead: str | None = None
+    dedupe: dict[str, str] | None = None
     options: dict[str, Any] = field(default_factory=dict)
     reading: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, str] = field(default_factory=dict)
 
     def windows(self, spark: Any) -> Any:
+        from windrow.pipelines.dedupe import dedupe
         from windrow.pipelines.kafka import read_kafka
         from windrow.pipelines.skew import not_ahead
 
@@ -117,7 +119,10 @@ class Job:
         events = read_kafka(spark, servers=self.servers, topic=self.topic, **reading)
         if self.max_ahead is not None:
             events = not_ahead(events, time="ts", max_ahead=self.max_ahead, on_bad="divert")
-        return QUERY.on_spark(events.withWatermark("ts", self.delay), buckets=2, **self.options)
+        events = events.withWatermark("ts", self.delay)
+        if self.dedupe is not None:
+            events = dedupe(events, **self.dedupe)
+        return QUERY.on_spark(events, buckets=2, **self.options)
 
     def start(self, spark: Any, *, until_empty: bool = True) -> Any:
         """The stream at work; it ends when the topic has no more, or does not end."""

@@ -36,12 +36,8 @@ class Kafka:
             future.result(30)
 
     def produce(self, topic: str, messages: Sequence[bytes | Message], *, partition: int = -1) -> None:
-        """Send messages, values or pairs of key and value, and wait until the broker has them."""
-        producer = Producer({"bootstrap.servers": self.servers, "linger.ms": 0})
-        for message in messages:
-            key, value = message if isinstance(message, tuple) else (None, message)
-            producer.produce(topic, value, key, partition=partition, on_delivery=_raise)
-        assert producer.flush(60) == 0
+        """See `produce`."""
+        produce(self.servers, topic, messages, partition=partition)
 
     def consume(self, topic: str) -> list[Message]:
         """All messages of a topic, partition by partition."""
@@ -61,6 +57,15 @@ class Kafka:
 
     def _admin(self) -> AdminClient:
         return AdminClient({"bootstrap.servers": self.servers})
+
+
+def produce(servers: str, topic: str, messages: Sequence[bytes | Message], *, partition: int = -1) -> None:
+    """Send messages, values or pairs of key and value, and wait until the broker has them."""
+    producer = Producer({"bootstrap.servers": servers, "linger.ms": 0})
+    for message in messages:
+        key, value = message if isinstance(message, tuple) else (None, message)
+        producer.produce(topic, value, key, partition=partition, on_delivery=_raise)
+    assert producer.flush(60) == 0
 
 
 def _raise(error: Any, _: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +91,7 @@ def test_a_table_is_what_its_changelog_says_also_where_batches_are_applied_twice
     name = f"random_{next(UNIQUE)}"
     target = Postgres(postgres_server.dsn, table=name)
     edges = [0, *sorted(min(cut, len(log)) for cut in cuts), len(log)]
-    for number, (begin, end) in enumerate(zip(edges, edges[1:], strict=False)):
+    for number, (begin, end) in enumerate(pairwise(edges)):
         for _ in range(data.draw(st.integers(1, 2), label="how often")):
             target.apply(Batch(name, number, "c"), changes(log[begin:end]))
     stored = [n for n in NAMES if n != "revision"]
