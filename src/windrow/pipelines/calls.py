@@ -36,6 +36,7 @@ _PLAIN: dict[str, tuple[str, Callable[[Any], bool]]] = {
         'a duration such as "10 seconds"',
         lambda value: isinstance(value, (str, int, float)) and not isinstance(value, bool),
     ),
+    "Length": ('a length of time such as "10 seconds"', lambda value: isinstance(value, str)),
     "Columns": (
         'a list of columns and their types, such as "ts timestamp, user string"',
         lambda value: isinstance(value, str),

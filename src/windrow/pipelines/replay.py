@@ -61,17 +61,17 @@ class Recording:
     @classmethod
     def of(cls, options: Mapping[str, str]) -> Recording:
         """What the options of a stream say; Spark hands them over as texts, in lower case."""
-        known: dict[str, Any] = {field.name: _KINDS[field.name] for field in fields(cls)}
+        found: dict[str, Any] = {}
         for name, given in options.items():
-            if name not in known:
-                raise QueryError(f"{NAME} has no option {name!r}; it has {', '.join(known)}")
+            if name not in _KINDS:
+                raise QueryError(f"{NAME} has no option {name!r}; it has {', '.join(_KINDS)}")
             try:
-                known[name] = known[name](given)
+                found[name] = _KINDS[name](given)
             except ValueError:
                 raise QueryError(f"option {name!r} of {NAME} must be a number, not {given!r}") from None
         if "path" not in options:
             raise QueryError(f'{NAME} needs a file: .load("events.parquet")')
-        made = cls(**{name: known[name] for name in options})
+        made = cls(**found)
         made._check()
         return made
 
@@ -147,16 +147,9 @@ class Recording:
         return table.take(pa.array(places - shift[within]))
 
 
-_KINDS: dict[str, Any] = {
-    "path": str,
-    "disorder": float,
-    "delay": str,
-    "time": str,
-    "seed": int,
-    "rate": float,
-    "max_rows": int,
-    "partitions": int,
-}
+# Options come as texts: what each is to become is the type of its field.
+_READ: dict[str, Any] = {"str": str, "int": int, "float": float}
+_KINDS = {field.name: _READ[str(field.type).partition(" ")[0]] for field in fields(Recording)}
 
 
 @lru_cache(maxsize=4)

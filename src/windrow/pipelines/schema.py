@@ -41,8 +41,9 @@ from windrow.pipelines.spec import (
 from windrow.query import Query, query
 from windrow.span import span
 
-# Options of `on_spark` that a pipeline decides itself: the watermark has a field of its own.
-_DECIDED = ("self", "df", "watermark", "metrics")
+# Options of `on_spark` that a pipeline decides itself. The watermark has a field of its own, which also says how far ahead
+# events may be: of the clock, and not of the watermark, which stands still where no events come.
+_DECIDED = ("self", "df", "watermark", "metrics", "max_ahead")
 OPTIONS = [name for name in inspect.signature(Query.on_spark).parameters if name not in _DECIDED]
 # Spark gives no order to rows, so none can be promised.
 ASKED = [name for name in inspect.signature(query).parameters if name != "ordered"]

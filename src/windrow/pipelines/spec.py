@@ -18,6 +18,8 @@ from windrow.query import Query
 
 # Columns and their types as Spark SQL writes them: ts timestamp, user string. In a file also as a mapping.
 Columns: TypeAlias = str
+# A length of time that Spark has to understand, too: a text such as "10 seconds".
+Length: TypeAlias = str
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class ReplaySource:
     _: KW_ONLY
     rate: float | None = None
     disorder: float = 0.0
-    delay: DurationLike = "0 seconds"
+    delay: Length = "0 seconds"
     time: str | None = None
     seed: int = 0
     max_rows: int | None = None
@@ -113,10 +115,10 @@ class Watermark:
     would make all others late.
     """
 
-    delay: str
+    delay: Length
     _: KW_ONLY
     on: str | None = None
-    max_ahead: str | None = "1 day"
+    max_ahead: Length | None = "1 day"
 
     def __post_init__(self) -> None:
         if milliseconds(self.delay, what="delay") < 0:
@@ -131,7 +133,7 @@ class Dedupe:
 
     id: str
     _: KW_ONLY
-    horizon: str
+    horizon: Length
 
     def __post_init__(self) -> None:
         if milliseconds(self.horizon, what="horizon") <= 0:
