@@ -5,6 +5,7 @@
 #   make test      all tests, docstring and README examples included
 #   make bench     windrow against its rivals, in one run
 #   make bench-spark   windrow on Spark against Spark's own windows, in one run
+#   make bench-pipelines   from Kafka to Kafka, beside Spark's own window; five minutes for each pipeline
 #   make check     format, lint, types, import contract
 #   make picture   redraws the pictures of the README and of docs/spans.md
 #   make kafka     fetches Spark's connector for Kafka and a broker for the tests
@@ -16,7 +17,7 @@ PY := .venv/bin/python
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark test java kafka postgres bench bench-spark check picture clean
+.PHONY: help demo demo-spark test java kafka postgres bench bench-spark bench-pipelines check picture clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -35,6 +36,9 @@ bench: $(READY)
 
 bench-spark: $(READY) java
 	@$(PY) -m benchmarks.spark
+
+bench-pipelines: $(READY) java kafka
+	@$(PY) -m benchmarks.pipelines
 
 # Spark runs on Java.
 java:

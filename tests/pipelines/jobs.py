@@ -81,6 +81,14 @@ def in_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(kept, key=repr)
 
 
+def stored(database: Any, table: str) -> list[dict[str, Any]]:
+    """The windows in a table of PostgreSQL."""
+    columns = ["user", "window", "start", "end", *AGGREGATES]
+    names = ", ".join(f'"{name}"' for name in columns)
+    found = database.execute(f"SELECT {names} FROM {table}").fetchall()
+    return in_order([dict(zip(columns, row, strict=True)) for row in found])
+
+
 def _plain(value: Any) -> Any:
     return value.astimezone(UTC).isoformat(timespec="microseconds") if isinstance(value, datetime) else value
 

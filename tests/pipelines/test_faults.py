@@ -27,11 +27,11 @@ from jobs import (
     answer,
     command,
     counted,
-    in_order,
     last,
     latest,
     messages,
     orders,
+    stored,
 )
 from killing import killed_at_last, reach
 from pyspark.errors import StreamingQueryException
@@ -217,10 +217,8 @@ def test_a_driver_that_is_killed_at_any_point_leaves_a_table_without_gaps_and_wi
             with killed_at_last(command(job), tmp_path) as process:
                 reach(process, happened)
         job.run(spark)
-        columns = ["user", "window", "start", "end", "n", "total", "high"]
-        names = ", ".join(f'"{name}"' for name in columns)
-        found = database.execute(f"SELECT {names} FROM totals_killed").fetchall()
-    assert in_order([dict(zip(columns, row, strict=True)) for row in found]) == answer(FIRST)
+        found = stored(database, "totals_killed")
+    assert found == answer(FIRST)
 
 
 def test_a_checkpoint_on_a_full_disk_is_a_clear_error_and_goes_on_when_there_is_room(

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jobs import Job, answer, counted, in_order, last, messages, orders
+from jobs import Job, answer, counted, last, messages, orders, stored
 from pyspark.sql.types import DoubleType, LongType, StringType
 from servers import Kafka, PostgresServer
 
@@ -144,10 +144,8 @@ def test_a_stream_keeps_the_table_equal_to_its_windows(
     job.forget(job.commits()[-1])
     kafka_server.produce("orders", messages(last()))
     reports += job.run(spark)
-    columns = ["user", "window", "start", "end", "n", "total", "high"]
-    names = ", ".join(f'"{name}"' for name in columns)
-    found = database.execute(f"SELECT {names} FROM totals_orders").fetchall()
-    assert in_order([dict(zip(columns, row, strict=True)) for row in found]) == answer(events)
+    found = stored(database, "totals_orders")
+    assert found == answer(events)
     sides = database.execute(
         "SELECT side, side_row -> 'poison' ->> 'offset' FROM totals_orders_side"
     ).fetchall()
