@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterator
 from itertools import count, pairwise
@@ -151,3 +152,5 @@ def test_a_stream_keeps_the_table_equal_to_its_windows(
     ).fetchall()
     assert sides == [("bad", "50")]
     assert counted(reports, "bad") == 1
+    known = database.execute("SELECT checkpoint FROM windrow_batches WHERE stream = 'orders'").fetchone()
+    assert known == (json.loads((tmp_path / "checkpoint" / "metadata").read_text())["id"],)

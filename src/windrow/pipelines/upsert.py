@@ -125,12 +125,9 @@ def upsert(query: Query, target: Target, *, stream: str) -> Upsert:
 
 
 def _checkpoint(df: DataFrame) -> str | None:
-    """The id that Spark keeps in the checkpoint; a client of Spark Connect is not told."""
-    context = getattr(df.sparkSession, "sparkContext", None) if _is_classic(df) else None
-    return context.getLocalProperty("sql.streaming.queryId") if context is not None else None
-
-
-def _is_classic(df: DataFrame) -> bool:
+    """The id that Spark keeps in the checkpoint; a session of Spark Connect does not tell."""
     from pyspark.sql.classic.dataframe import DataFrame as Classic
 
-    return isinstance(df, Classic)
+    if not isinstance(df, Classic):
+        return None
+    return df.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
