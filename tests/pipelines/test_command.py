@@ -34,7 +34,7 @@ watermark: 10 seconds
 query:
   time: ts
   key: user
-  windows: {10s: {tumbling: 10 seconds}, busy: {threshold: amount > 5, at_least_rows: 3}}
+  windows: {10s: {tumbling: 10 seconds}, 30s: {sliding: 30 seconds, every: 10 seconds}}
   aggregates: {n: count, total: {sum: amount}}
   buckets: 1
 sink: {parquet: out/windows}
@@ -149,7 +149,7 @@ def test_control_c_lets_the_running_micro_batch_end_and_the_command_that_is_prin
         key="user",
         windows={
             "10s": wr.tumbling("10 seconds"),
-            "busy": wr.threshold(pa.compute.field("amount") > 5, at_least_rows=3),
+            "30s": wr.sliding("30 seconds", every="10 seconds"),
         },
         aggregates={"n": wr.count(), "total": wr.sum("amount")},
     )

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pyspark
 import pytest
+from pyarrow.csv import read_csv
 
 import windrow as wr
 from windrow.pipelines.run import start
@@ -123,17 +124,15 @@ def test_the_errors_that_the_page_shows_are_those_of_such_a_file(tmp_path: Path)
     assert [line.startswith(start) for line, start in zip(said, shown, strict=True)] == [True, True], said
 
 
-def test_a_recorded_file_becomes_parquet_files(
-    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (block,) = re.findall(r"^```python\n(.*?)^```\n", PAGE, re.MULTILINE | re.DOTALL)
-    monkeypatch.chdir(tmp_path)
-    exec(compile(block, "docs/pipelines.md", "exec"), {})
+def test_a_recorded_file_becomes_parquet_files(spark: Any, tmp_path: Path) -> None:
+    example = ROOT / "examples" / "pipeline"
+    assert PIPELINES[0] == (example / "totals.yaml").read_text("utf-8")
+    shutil.copy(example / "payments.csv", tmp_path)
     pipeline = written(tmp_path, ParquetSink)
     reports = ran(spark, pipeline)
     assert sum(report.numInputRows for report in reports) == 600
     rows = [
-        {**row, "ts": row["ts"].replace(tzinfo=UTC)} for row in pq.read_table("payments.parquet").to_pylist()
+        {**row, "ts": row["ts"].replace(tzinfo=UTC)} for row in read_csv(example / "payments.csv").to_pylist()
     ]
     found = spark.read.parquet(str(tmp_path / "out" / "totals")).toArrow().to_pylist()
     wanted = ended(pipeline.query, rows, EPOCH + timedelta(seconds=599 - 10))

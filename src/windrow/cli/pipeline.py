@@ -43,7 +43,9 @@ def pipeline_command(command: Command) -> int:
     pipeline = load(command.file)
     if command.check:
         query = pipeline.query
-        print(f"{command.file} is sound: {len(query.windows)} windows, {len(query.aggregates)} aggregates")
+        print(
+            f"{command.file} is sound: {_counted(len(query.windows), 'window')}, {_counted(len(query.aggregates), 'aggregate')}"
+        )
         return 0
     # PySpark takes a second to load: whatever is wrong with the file is told before.
     from windrow.pipelines.run import session
@@ -108,6 +110,10 @@ def _reason(problem: PySparkException, checkpoint: str | None) -> str:
     if own or checkpoint is None:
         return str(own[-1]) if own else str(problem).strip().partition("\n")[0]
     return str(plainly(problem, checkpoint=checkpoint))
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _say(sentence: str) -> None:

@@ -52,13 +52,13 @@ def shown() -> Iterator[Display]:
         with _logged():
             yield Display(lambda progress: LOG.info("%s", progress), lambda: None)
         return
-    with Live(Text("waiting for the first micro-batch"), console=console, refresh_per_second=4) as live:
-        yield Display(lambda progress: live.update(_line(progress)), live.stop)
+    with Live(Text("waiting for the first micro-batch"), console=console, auto_refresh=False) as live:
+        yield Display(lambda progress: live.update(_line(progress), refresh=True), live.stop)
 
 
 def _line(progress: Progress) -> Text:
     """The same words as in a log; what calls for attention in colour."""
-    line = Text(f"{progress.name}  ", style="bold")
+    line = Text().append(f"{progress.name}  ", style="bold")
     for part in progress.parts():
         alarming = part.startswith(("late", "bad")) and not part.endswith(" 0")
         line.append(part, style="yellow" if alarming else "default").append("  ")

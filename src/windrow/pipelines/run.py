@@ -22,8 +22,6 @@ from pyspark.sql.types import TimestampType
 from windrow.errors import QueryError
 from windrow.pipelines.dedupe import dedupe
 from windrow.pipelines.kafka import read_kafka, to_kafka
-from windrow.pipelines.replay import NAME as REPLAY
-from windrow.pipelines.replay import register
 from windrow.pipelines.skew import not_ahead
 from windrow.pipelines.spec import (
     ConsoleSink,
@@ -144,9 +142,11 @@ def _read(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
 
 
 def _replayed(spark: SparkSession, source: ReplaySource) -> DataFrame:
+    from windrow.pipelines.replay import NAME, register  # the one part that needs PySpark 4.2
+
     register(spark)
     given = {name: value for name, value in vars(source).items() if name != "file" and value is not None}
-    return spark.readStream.format(REPLAY).options(**given).load(source.file)
+    return spark.readStream.format(NAME).options(**given).load(source.file)
 
 
 def _files(spark: SparkSession, source: FileSource) -> DataFrame:
