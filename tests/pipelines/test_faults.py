@@ -196,7 +196,7 @@ def test_a_driver_that_is_killed_at_any_point_leaves_a_table_without_gaps_and_wi
         str(tmp_path),
         sink="postgres",
         target=postgres_server.dsn,
-        reading={"max_rows": 10},
+        reading={"max_rows": 15},
         settings=settings,
     )
     with psycopg.connect(postgres_server.dsn, autocommit=True) as database:
