@@ -18,7 +18,7 @@ import threading
 from pathlib import Path
 
 from windrow.errors import WindrowError
-from windrow.pipelines.jars import broker_jars
+from windrow.pipelines.jars import broker_jars, java
 
 # A cluster has a name, 16 bytes in base 64; any will do.
 CLUSTER = "d2luZHJvd3dpbmRyb3dzcw"
@@ -107,7 +107,7 @@ class Broker:
             raise WindrowError(f"Kafka's {command[0]} failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
 
     def _command(self, *command: str) -> list[str]:
-        return ["java", *JAVA, SAYS_WHEN_READY, "-cp", broker_jars(), *command]
+        return [java(), *JAVA, SAYS_WHEN_READY, "-cp", broker_jars(), *command]
 
 
 def _free_ports(count: int) -> list[int]:

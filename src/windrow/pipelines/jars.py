@@ -9,6 +9,8 @@ PySpark is taken, or where the repository lacks it, the newest that is older. Wh
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -75,6 +77,17 @@ def _found(what: str) -> list[Path]:
     return jars
 
 
+def java() -> str:
+    """The program that runs jars, found as Spark finds it."""
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=str(Path(home) / "bin") if home else None)
+    if found is None:
+        raise WindrowError(
+            "Kafka and Spark need Java 17 or 21: install it, or say where it is with JAVA_HOME"
+        )
+    return found
+
+
 def fetch(what: str) -> Path:
     """Fetch the jars for one of `WHAT`, unless they are there; the folder in which they are."""
     target = folder(what)
@@ -86,7 +99,7 @@ def fetch(what: str) -> Path:
     draft = home / f"{target.name}.draft"
     (ivy,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
     command = [
-        "java",
+        java(),
         "-jar",
         str(ivy),
         "-cache",
