@@ -21,11 +21,12 @@ from windrow.pipelines.kafka import read_kafka, to_kafka
 def test_a_changelog_in_kafka_replayed_by_key_is_the_answer_also_where_a_batch_is_sent_twice(
     spark: Any, kafka_server: Kafka, tmp_path: Path
 ) -> None:
-    """Orders come up to 8 seconds out of their places, so that sessions fuse and windows are revised."""
-    given = orders(90, disorder=8)
+    """Orders come further out of their places than a micro-batch is long: sessions fuse, windows are revised."""
+    given = orders(90, disorder=20)
     kafka_server.create("json", 2)
     kafka_server.create("changes", 2)
-    kafka_server.produce("json", messages(given))
+    for partition in (0, 1):
+        kafka_server.produce("json", messages(given)[partition::2], partition=partition)
     job = Job(
         kafka_server.servers,
         "json",

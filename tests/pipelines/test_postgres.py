@@ -128,7 +128,7 @@ def test_a_stream_keeps_the_table_equal_to_its_windows(
     tmp_path: Path,
 ) -> None:
     """In update mode, over orders in disorder, with a poison message; the last micro-batch is run twice."""
-    events = orders(90, disorder=8)
+    events = orders(90, disorder=20)
     kafka_server.create("orders")
     kafka_server.produce("orders", [*messages(events)[:50], b"poison", *messages(events)[50:]])
     job = Job(
