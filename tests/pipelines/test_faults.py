@@ -77,7 +77,7 @@ def survived(spark: Any, kafka_server: Kafka, tmp_path_factory: pytest.TempPathF
         target="survived",
         max_ahead="10 minutes",
         options={"on_bad": "divert", "side_rows": True},
-        reading={"max_rows": 45, "on_bad": "divert"},
+        reading={"max_rows": 50, "on_bad": "divert"},
     )
     reports = job.run(spark)
     kafka_server.add_partitions("faults", 2)
