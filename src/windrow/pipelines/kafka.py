@@ -148,8 +148,7 @@ def _events(messages: DataFrame, read: _Reader, on_bad: str, reason: str) -> Dat
         )
         checked = sf.when(is_bad, sf.raise_error(said)).otherwise(sf.col("event"))
         return rows.select(checked.alias("event")).select(*_fields(read))
-    # A reason that can be null, as all fields: Arrow knows no struct that is null with a field that cannot be.
-    poison = sf.struct(sf.when(is_bad, reason_).alias("reason"), *place, "key", "value")
+    poison = sf.struct(reason_.alias("reason"), *place, "key", "value")
     checked = sf.when(~is_bad, sf.col("event"))
     return rows.select(checked.alias("event"), sf.when(is_bad, poison).alias(POISON)).select(
         *_fields(read), POISON
