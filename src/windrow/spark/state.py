@@ -125,9 +125,11 @@ class Bucket:
         copy = WORKER.take(head.stream, self._number)
         if copy is None or not self._is_known(copy, head):
             copy = Copy(head.base_version, head.base_token, self._base(head))
+        copy.operator.on_bad("divert")  # what is in the log was taken, whatever was asked for then
         for version in range(copy.version + 1, head.version + 1):
             apply(self._task, copy.operator, self._batch(version))
             copy.operator.late(), copy.operator.bad()
+        copy.operator.on_bad(self._task.settings.on_bad)
         return Copy(head.version, head.token, copy.operator)
 
     def _is_known(self, copy: Copy, head: Head) -> bool:
