@@ -11,7 +11,7 @@ import random
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -126,37 +126,44 @@ def test_a_message_that_was_delivered_twice_counts_twice(survived: Survived) -> 
 def test_a_message_that_was_delivered_twice_counts_once_if_it_is_asked_for(
     spark: Any, kafka_server: Kafka, tmp_path: Path
 ) -> None:
-    """Also where the second comes in a later micro-batch, behind a restart."""
+    """Also where the second comes in a later micro-batch, behind a restart. Bad ones all count, and hide no good one."""
     numbered = FIRST.append_column("id", pa.array(range(len(FIRST))))
     end = last().append_column("id", pa.array([-1]))
+    bad = [b"poison", *messages(FUTURE.append_column("id", pa.array([55]))), b"poison"]
     kafka_server.create("twice")
-    kafka_server.produce("twice", messages(numbered) + messages(numbered.slice(50)))
-    reading = {"schema": f"{COLUMNS}, id long"}
+    kafka_server.produce("twice", bad + messages(numbered.slice(0, 58)) + messages(numbered.slice(50, 5)))
     job = Job(
         kafka_server.servers,
         "twice",
         str(tmp_path),
         dedupe={"id": "id", "horizon": "10 minutes"},
-        reading=reading,
+        max_ahead="10 minutes",
+        options={"on_bad": "divert"},
+        reading={"schema": f"{COLUMNS}, id long", "on_bad": "divert"},
     )
-    job.run(spark)
-    kafka_server.produce("twice", messages(pa.concat_tables([numbered.slice(50), end])))
-    job.run(spark)
+    reports = job.run(spark)
+    kafka_server.produce("twice", bad + messages(pa.concat_tables([numbered.slice(50), end])))
+    reports += job.run(spark)
     assert job.result(spark) == answer(FIRST)
+    assert counted(reports, "bad") == 2 * len(bad)
 
 
-def test_a_poison_message_stops_a_stream_that_was_not_asked_to_go_on(
+def test_a_poison_message_stops_a_stream_until_it_is_asked_to_go_on(
     spark: Any, kafka_server: Kafka, tmp_path: Path
 ) -> None:
     kafka_server.create("poison")
-    kafka_server.produce("poison", [*messages(FIRST.slice(0, 3)), b'{"ts": "soon"}'])
-    job = Job(kafka_server.servers, "poison", str(tmp_path))
+    kafka_server.produce("poison", [*messages(FIRST.slice(0, 3)), b'{"ts": "soon"}', *messages(last())])
+    job = Job(kafka_server.servers, "poison", str(tmp_path), reading={"max_rows": 3})
     with pytest.raises(StreamingQueryException) as failure:
         job.run(spark)
     assert str(plainly(failure.value, checkpoint="state")).startswith(
         "topic poison, partition 0, offset 3: this message cannot be read, it is not json of the schema: "
         '{"ts": "soon"}; on_bad=\'divert\' counts such messages and goes on'
     )
+    assert job.commits() == [0]
+    asked = replace(job, options={"on_bad": "divert"}, reading={"on_bad": "divert"})
+    assert counted(asked.run(spark), "bad") == 1
+    assert asked.result(spark) == answer(FIRST.slice(0, 3))
 
 
 def test_a_broker_that_is_killed_and_started_again_is_waited_for(

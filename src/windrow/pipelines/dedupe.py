@@ -6,8 +6,11 @@
 
 Spark remembers ids with `dropDuplicatesWithinWatermark`, for as long as the watermark's delay; here it is told the
 horizon instead, in the column's metadata, and so remembers them for at least that long while windows end as early as
-without. Events without an id all count. Its stage drops rows that come behind the watermark, too. Both are counted in a stream's progress, as
+without. Its stage drops rows that come behind the watermark, too. Both are counted in a stream's progress, as
 `numDroppedDuplicateRows` and `numRowsDroppedByWatermark`.
+
+Events without an id all go on, and so do those without a time (poison, and events dated too far ahead): they are for the
+query to judge and to count, and none of them hides a good event with its id.
 """
 
 from __future__ import annotations
@@ -20,8 +23,8 @@ from windrow.errors import QueryError
 from windrow.pipelines.spec import milliseconds
 from windrow.spark.schema import WATERMARK, named, watermarked
 
-# An event without an id is like no other.
-UNKNOWN = "windrow unknown id"
+# An event without an id, or without a time, is like no other.
+UNLIKE = "windrow unlike"
 
 
 def dedupe(df: DataFrame, *, id: str, horizon: DurationLike) -> DataFrame:
@@ -40,7 +43,7 @@ def dedupe(df: DataFrame, *, id: str, horizon: DurationLike) -> DataFrame:
         )
     (time,) = known
     (delay,) = (field.metadata[WATERMARK] for field in df.schema if field.name == time)
-    told = df.withColumn(UNKNOWN, sf.when(named(id).isNull(), sf.uuid()))
+    told = df.withColumn(UNLIKE, sf.when(named(id).isNull() | named(time).isNull(), sf.uuid()))
     remembered = told.withMetadata(time, {WATERMARK: max(length, delay)})
-    first = remembered.dropDuplicatesWithinWatermark([id, UNKNOWN]).drop(UNKNOWN)
+    first = remembered.dropDuplicatesWithinWatermark([id, UNLIKE]).drop(UNLIKE)
     return first.withMetadata(time, {WATERMARK: delay})
