@@ -14,13 +14,13 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from jobs import Job, answer, counted, last, messages, orders, stored
+from jobs import COLUMNS, QUERY, Job, answer, counted, last, messages, orders, stored
 from pyspark.sql.types import DoubleType, LongType, StringType
 from servers import Kafka, PostgresServer
 
 from windrow.errors import QueryError, StateError
 from windrow.pipelines.postgres import Postgres
-from windrow.pipelines.upsert import IDENTITY, Batch, Changes
+from windrow.pipelines.upsert import IDENTITY, Batch, Changes, upsert
 from windrow.testing import replay
 
 TYPES = {
@@ -108,7 +108,7 @@ def test_a_batch_that_cannot_follow_is_refused_and_changes_nothing(
     target = Postgres(postgres_server.dsn, table="refused")
     row = {"k": "a", "window": "w", "start": 0, "end": 5, "x": 1.0, "op": "insert", "revision": 0}
     target.apply(Batch("refused", 0, "one"), changes([row]))
-    for number, checkpoint in ((0, "two"), (2, "one"), (7, None)):
+    for number, checkpoint in ((0, "two"), (2, "one"), (1, "two")):
         with pytest.raises(StateError, match="stream 'refused' has applied micro-batches up to 0"):
             target.apply(Batch("refused", number, checkpoint), changes([row]))
     lacks = Changes(
@@ -118,6 +118,13 @@ def test_a_batch_that_cannot_follow_is_refused_and_changes_nothing(
         target.apply(Batch("refused", 1, "one"), lacks)
     assert rows_of(database, "refused", ["k", "x"]) == ["('a', 1.0)"]
     assert rows_of(database, "windrow_batches WHERE stream = 'refused'", ["batch"]) == ["(0,)"]
+
+
+def test_windows_that_are_of_no_stream_are_refused(spark: Any, postgres_server: PostgresServer) -> None:
+    """Without a checkpoint nobody can say whether a batch was applied."""
+    windows = QUERY.on_spark(spark.createDataFrame(orders(3).to_pylist(), COLUMNS))
+    with pytest.raises(QueryError, match="only a stream can be applied"):
+        upsert(QUERY, Postgres(postgres_server.dsn, table="none"), stream="none")(windows, 0)
 
 
 def test_a_stream_keeps_the_table_equal_to_its_windows(

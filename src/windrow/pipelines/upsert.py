@@ -23,7 +23,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StructType, VariantType
 
-from windrow.errors import StateError
+from windrow.errors import QueryError, StateError
 from windrow.pipelines.identity import SIDE, as_json, identity_columns, require_windows
 from windrow.query import Query
 from windrow.spark.schema import named
@@ -36,21 +36,22 @@ NESTED = (ArrayType, MapType, StructType, VariantType)
 
 @dataclass(frozen=True)
 class Batch:
-    """A micro-batch of a stream: its number, and the checkpoint whose numbering it is, where Spark tells."""
+    """A micro-batch of a stream: its number, and the checkpoint whose numbering it is."""
 
     stream: str
     number: int
-    checkpoint: str | None
+    checkpoint: str
 
     def follows(self, last: int | None, checkpoint: str | None) -> bool:
         """Whether it is to be applied behind the batch that was applied last; an error if it cannot follow it."""
         if last is None:
             return True
-        foreign = None not in (checkpoint, self.checkpoint) and checkpoint != self.checkpoint
+        foreign = checkpoint != self.checkpoint
         if foreign or self.number not in (last, last + 1):
+            whose = " of another checkpoint" if foreign else ""
             raise StateError(
-                f"stream {self.stream!r} has applied micro-batches up to {last}, and this is micro-batch {self.number} "
-                f"{'of another checkpoint' if foreign else ''}: go on from the checkpoint that belongs to the table, or "
+                f"stream {self.stream!r} has applied micro-batches up to {last}, and this is micro-batch {self.number}"
+                f"{whose}: go on from the checkpoint that belongs to the table, or "
                 "give the stream and the table new names"
             )
         return self.number > last
@@ -82,6 +83,7 @@ class Upsert:
 
     def __call__(self, df: DataFrame, number: int) -> None:
         require_windows(df, self.query)
+        checkpoint = _checkpoint(df)
         # One action: each further one would run the micro-batch again.
         table = self._selected(df).toArrow()
         sides = None
@@ -90,7 +92,7 @@ class Upsert:
             sides = table.filter(is_side).select(SIDE)
             table = table.filter(pc.invert(is_side)).drop_columns(list(SIDE))
         types = {field.name: field.dataType for field in df.schema}
-        self.target.apply(Batch(self.stream, number, _checkpoint(df)), Changes(table, sides, types))
+        self.target.apply(Batch(self.stream, number, checkpoint), Changes(table, sides, types))
 
     def _selected(self, df: DataFrame) -> DataFrame:
         """All columns as a database can read them, and what identifies each row."""
@@ -124,10 +126,16 @@ def upsert(query: Query, target: Target, *, stream: str) -> Upsert:
     return Upsert(query, target, stream)
 
 
-def _checkpoint(df: DataFrame) -> str | None:
-    """The id that Spark keeps in the checkpoint; a session of Spark Connect does not tell."""
+def _checkpoint(df: DataFrame) -> str:
+    """The id that Spark keeps in the checkpoint of the stream that calls."""
     from pyspark.sql.classic.dataframe import DataFrame as Classic
 
     if not isinstance(df, Classic):
-        return None
-    return df.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+        raise QueryError(
+            "Spark Connect does not tell to which checkpoint a micro-batch belongs, so none can be applied exactly once: "
+            "run the stream in a session of its own (windrow pipeline --master, or spark-submit)"
+        )
+    found = df.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+    if found is None:
+        raise QueryError("only a stream can be applied: give this function to writeStream.foreachBatch")
+    return found
