@@ -4,7 +4,8 @@
     python -m windrow.pipelines.jars spark broker     a Kafka broker as well, to try things on this machine
 
 Nothing but Java is needed. Ivy checks what it has fetched. A connector belongs to one version of Spark: the one of this
-PySpark is taken, or where the repository lacks it, the newest that is older. What Spark has already is left out.
+PySpark is taken, or where the repository lacks it, the newest release that is older, and never a preview. What Spark has
+already is left out.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ from windrow.errors import WindrowError
 
 BROKER = "4.3.1"
 SCALA = "2.13"
-OLDEST = "4.0.0"
 WHAT = ("spark", "broker")
 # Jars that lie in `pyspark/jars`: a second copy of a class on the class path is one too many.
 IN_SPARK = (
@@ -39,15 +39,24 @@ IVY = """\
   <info organisation="windrow" module="pipelines"/>
   <configurations><conf name="spark"/><conf name="broker"/></configurations>
   <dependencies>
-    <dependency org="org.apache.spark" name="spark-sql-kafka-0-10_{scala}" rev="{versions}" conf="spark->default"/>
-    <dependency org="org.apache.spark" name="spark-avro_{scala}" rev="{versions}" conf="spark->default"/>
+    <dependency org="org.apache.spark" name="spark-sql-kafka-0-10_{scala}" rev="released" conf="spark->default"/>
+    <dependency org="org.apache.spark" name="spark-avro_{scala}" rev="released" conf="spark->default"/>
     <dependency org="org.apache.kafka" name="kafka_{scala}" rev="{broker}" conf="broker->default"/>
     <dependency org="org.slf4j" name="slf4j-simple" rev="1.7.36" conf="broker->default"/>
     <exclude org="org.apache.spark" module="spark-tags_{scala}" conf="spark"/>
     {excluded}
-    <override org="org.apache.spark" module="spark-token-provider-kafka-0-10_{scala}" rev="{versions}"/>
+    <override org="org.apache.spark" module="spark-token-provider-kafka-0-10_{scala}" rev="released"/>
   </dependencies>
 </ivy-module>
+"""
+# Ivy's own settings, and what the word `released` means.
+SETTINGS = """\
+<ivysettings>
+  <include url="${{ivy.default.settings.dir}}/ivysettings.xml"/>
+  <version-matchers usedefaults="true">
+    <pattern-vm><match revision="released" pattern="{released}" matcher="regexp"/></pattern-vm>
+  </version-matchers>
+</ivysettings>
 """
 
 
@@ -96,12 +105,15 @@ def fetch(what: str) -> Path:
     home = target.parent
     home.mkdir(parents=True, exist_ok=True)
     (home / "ivy.xml").write_text(_module())
+    (home / "settings.xml").write_text(SETTINGS.format(released=released(pyspark.__version__)))
     draft = home / f"{target.name}.draft"
     (ivy,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
     command = [
         java(),
         "-jar",
         str(ivy),
+        "-settings",
+        str(home / "settings.xml"),
         "-cache",
         str(home / "ivy"),
         "-ivy",
@@ -120,8 +132,19 @@ def fetch(what: str) -> Path:
 
 def _module() -> str:
     excluded = "\n    ".join(f'<exclude org="{name}" conf="spark"/>' for name in IN_SPARK)
-    versions = f"[{OLDEST},{pyspark.__version__}]"
-    return IVY.format(scala=SCALA, broker=BROKER, versions=versions, excluded=excluded)
+    return IVY.format(scala=SCALA, broker=BROKER, excluded=excluded)
+
+
+def released(version: str) -> str:
+    """A pattern of the releases up to this version of Spark, from the same major version.
+
+    >>> released("4.2.1")
+    '4\\\\.(0\\\\.\\\\d+|1\\\\.\\\\d+|2\\\\.0|2\\\\.1)'
+    """
+    major, minor, patch = version.split(".")[:3]
+    older = [rf"{number}\.\d+" for number in range(int(minor))]
+    older += [rf"{minor}\.{number}" for number in range(int(patch) + 1)]
+    return rf"{major}\.({'|'.join(older)})"
 
 
 def main(asked: list[str]) -> None:
