@@ -68,6 +68,11 @@ def test_a_report_without_events_or_state_is_a_line_too() -> None:
     assert said == "8f5e: batch 17: 0 rows, 0 rows/s, state 0.0 MB, late 0, bad 0"
 
 
+def test_events_of_the_past_have_no_lag() -> None:
+    replay = {"endOffset": {"row": 5, "of": 9}, "latestOffset": {"row": 9, "of": 9}}
+    assert "4 rows waiting, state" in str(Progress.of({**REPORT, "sources": [replay]}))
+
+
 def test_what_waits_is_told_by_the_source_if_it_can() -> None:
     def waiting(end: Any, latest: Any) -> int | None:
         return Progress.of({**REPORT, "sources": [{"endOffset": end, "latestOffset": latest}]}).waiting

@@ -2,8 +2,8 @@
 
     payments: batch 17: 12,000 rows, 8,431 rows/s, watermark 2026-11-16 10:00:05, lag 4.1 s, state 1.2 MB, late 3, bad 0
 
-*Lag* is the time from the newest event to the end of the micro-batch that took it, or, with a source that says it,
-how many rows wait. *Late*, *bad* and *duplicates* are counted from the start of the listener. Late rows are those that
+*Lag* is the time from the newest event to the end of the micro-batch that took it; the events of a replay are of the
+past, and it is not told there. A source that knows it says how many rows wait. *Late*, *bad* and *duplicates* are counted from the start of the listener. Late rows are those that
 windrow counts and those that Spark's own operators have dropped; see `Query.on_spark` for `metrics`.
 """
 
@@ -147,7 +147,7 @@ def _watermark(report: Mapping[str, Any]) -> datetime | None:
 
 def _lag(report: Mapping[str, Any]) -> timedelta | None:
     newest = report.get("eventTime", {}).get("max")
-    if newest is None:
+    if newest is None or any(_is_replay(source) for source in report["sources"]):
         return None
     return _moment(report["timestamp"]) + timedelta(milliseconds=report["batchDuration"]) - _moment(newest)
 
@@ -163,12 +163,18 @@ def _rows_waiting(source: Mapping[str, Any]) -> int | None:
     end, latest = source.get("endOffset"), source.get("latestOffset")
     if not isinstance(end, dict) or not isinstance(latest, dict):
         return None
-    if "row" in end and "row" in latest:  # a replay
+    if _is_replay(source):
         return max(0, latest["row"] - end["row"])
     partitions = [(topic, p) for topic, found in latest.items() if isinstance(found, dict) for p in found]
     if not partitions:
         return None
     return sum(max(0, latest[topic][p] - end.get(topic, {}).get(p, 0)) for topic, p in partitions)
+
+
+def _is_replay(source: Mapping[str, Any]) -> bool:
+    """Its offsets, unlike those of Kafka, are numbers of rows."""
+    end = source.get("endOffset")
+    return isinstance(end, dict) and isinstance(end.get("row"), int)
 
 
 def _length(lag: timedelta) -> str:
