@@ -124,3 +124,8 @@ def test_executors_that_have_windrow_give_the_embedded_answer(
 
 def test_a_query_is_explained_through_connect(results: dict[str, pa.Table]) -> None:
     assert results["explained"]["text"][0].as_py().startswith("on Spark, batch: pushed down\n")
+
+
+def test_a_table_is_refused_through_connect(results: dict[str, pa.Table]) -> None:
+    """Micro-batches do not say there to which checkpoint they belong."""
+    assert "Spark Connect does not tell" in results["upserted"]["error"][0].as_py()
