@@ -5,8 +5,11 @@
 #   make test      all tests, docstring and README examples included
 #   make bench     windrow against its rivals, in one run
 #   make bench-spark   windrow on Spark against Spark's own windows, in one run
+#   make bench-pipelines   from Kafka to Kafka, beside Spark's own window; five minutes for each pipeline
 #   make check     format, lint, types, import contract
 #   make picture   redraws the pictures of the README and of docs/spans.md
+#   make kafka     fetches Spark's connector for Kafka and a broker for the tests
+#   make postgres  sees to a PostgreSQL server for the tests
 #   make clean     removes what the other targets made, .venv included
 
 PYTHON ?= python3
@@ -14,7 +17,7 @@ PY := .venv/bin/python
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark test java bench bench-spark check picture clean
+.PHONY: help demo demo-spark test java kafka postgres bench bench-spark bench-pipelines check picture clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -25,7 +28,7 @@ demo: $(READY)
 demo-spark: $(READY) java
 	@$(PY) examples/flights_on_spark.py
 
-test: $(READY) java
+test: $(READY) java kafka postgres
 	@$(PY) -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 bench: $(READY)
@@ -34,12 +37,26 @@ bench: $(READY)
 bench-spark: $(READY) java
 	@$(PY) -m benchmarks.spark
 
+bench-pipelines: $(READY) java kafka
+	@$(PY) -m benchmarks.pipelines
+
 # Spark runs on Java.
 java:
 	@command -v java > /dev/null || [ -n "$$JAVA_HOME" ] \
 		|| { command -v apt-get > /dev/null && [ "$$(id -u)" = 0 ] \
 			&& apt-get -qq update && apt-get -qq install -y --no-install-recommends openjdk-17-jre-headless > /dev/null; } \
 		|| { echo "this needs Spark, and Spark needs Java 17 or 21: install it (on Debian and Ubuntu: apt install openjdk-17-jre-headless)" >&2; exit 1; }
+
+# Jars, through the Ivy that PySpark ships; once for each version of PySpark.
+kafka: $(READY) java
+	@$(PY) -m windrow.pipelines.jars spark broker > .venv/jars.log || { cat .venv/jars.log >&2; exit 1; }
+
+# Debian keeps the server's programs off the path.
+postgres:
+	@command -v initdb > /dev/null || ls /usr/lib/postgresql/*/bin/initdb > /dev/null 2>&1 \
+		|| { command -v apt-get > /dev/null && [ "$$(id -u)" = 0 ] \
+			&& apt-get -qq update && apt-get -qq install -y --no-install-recommends postgresql > /dev/null; } \
+		|| { echo "the tests need a PostgreSQL server: install it (on Debian and Ubuntu: apt install postgresql)" >&2; exit 1; }
 
 check: $(READY)
 	@$(PY) -m ruff format --check --quiet . || { echo "run '$(PY) -m ruff format .'" >&2; exit 1; }

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -33,13 +33,13 @@ SETTINGS = {
 Build = Callable[[Any], Any]
 
 
-def session(folder: Path, *, cores: int = 2) -> Any:
+def session(folder: Path, *, cores: int = 2, settings: Mapping[str, str] | None = None) -> Any:
     """A new Spark; the one before must have been stopped."""
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers run what we run
     builder = SparkSession.builder.master(f"local[{cores}]").appName("benchmarks")
-    for name, value in SETTINGS.items():
+    for name, value in {**SETTINGS, **(settings or {})}.items():
         builder = builder.config(name, value)
     return builder.config("spark.local.dir", str(folder)).getOrCreate()
 

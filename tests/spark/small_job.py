@@ -20,6 +20,7 @@ from streams import Step, expected, run_stream
 
 import windrow as wr
 from windrow import policies as wp
+from windrow.pipelines.spec import ParquetSink, Pipeline, PostgresSink, ReplaySource, Watermark
 from windrow.query import Query
 
 AGGREGATES = {"n": wr.count(), "total": wr.sum("x"), "high": wr.max("x")}
@@ -38,6 +39,7 @@ QUERIES = {
     "combined": BY_TIME,
     "general": BY_ORDER,
     "stream": MIXED,
+    "pipeline": BY_TIME,
 }
 
 
@@ -89,6 +91,36 @@ def joined(spark: Any, folder: Path) -> pa.Table:
     return join().on_spark(rows.filter("x < 50"), rows, time="ts", buckets=2).toArrow()
 
 
+def pipeline(sink: Callable[[str], Any]) -> Callable[[Any, Path], pa.Table]:
+    """The same events, recorded in order and with one behind that ends all windows, as a pipeline from a replay to a sink."""
+
+    def run(spark: Any, folder: Path) -> pa.Table:
+        from windrow.pipelines.run import start
+
+        home = folder / sink.__name__
+        home.mkdir()
+        last = pa.table({"ts": pa.array([10**9], pa.timestamp("us", "UTC")), "key": ["z"], "x": [0]})
+        pq.write_table(pa.concat_tables([events().sort_by("ts"), last]), home / "events.parquet")
+        asked = Pipeline(
+            source=ReplaySource(str(home / "events.parquet"), max_rows=250),
+            watermark=Watermark("1 second"),
+            query=QUERIES["pipeline"],
+            options={"buckets": 2},
+            sink=sink(str(home / "windows")),
+            checkpoint=str(home / "checkpoint"),
+            trigger="available_now",
+        )
+        start(spark, asked).awaitTermination()
+        return spark.read.parquet(str(home / "windows")).where("key <> 'z'").toArrow()
+
+    return run
+
+
+def in_a_table(folder: str) -> PostgresSink:
+    """No server is asked before the stream is refused."""
+    return PostgresSink(dsn="host=nowhere", table="windows")
+
+
 def explained(spark: Any, folder: Path) -> pa.Table:
     return pa.table({"text": [BY_TIME.explain(engine="spark", df=frame(spark))]})
 
@@ -115,6 +147,8 @@ SESSIONS: list[dict[str, Callable[[Any, Path], pa.Table | None]]] = [
         "general": batch("general", "auto"),
         "stream": stream,
         "joined": joined,
+        "pipeline": pipeline(ParquetSink),
+        "upserted": pipeline(in_a_table),
         "explained": explained,
     },
 ]

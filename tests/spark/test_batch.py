@@ -221,6 +221,18 @@ def test_bad_rows_of_one_partition_do_not_disturb_the_others(spark: Any) -> None
     assert [row["x"] for row in result["side_row"].to_pylist() if row is not None] == [7]
 
 
+def test_side_rows_keep_parts_that_are_null_although_spark_says_they_cannot_be(spark: Any) -> None:
+    """A struct, a list and a map that are null in some rows, with fields that are null in none where they are there."""
+    some = "if(x = 2, null, {})"
+    made = {"s": "struct(1 as a, struct(2 as c) as b)", "l": "array(struct(3 as d))", "m": "map('k', 4)"}
+    columns = [f"{some.format(made)} as {name}" for name, made in made.items()]
+    df = spark.range(3).selectExpr("id as x").selectExpr("if(x > 0, null, x) as t", "x", *columns)
+    query = wr.query(time="t", windows={"w": wr.tumbling(10)}, aggregates={"n": wr.count()})
+    rows = query.on_spark(df, on_bad="divert", side_rows=True).toArrow()["side_row"].to_pylist()
+    found = {row["x"]: (row["s"], row["l"], row["m"]) for row in rows if row is not None}
+    assert found == {1: ({"a": 1, "b": {"c": 2}}, [{"d": 3}], [("k", 4)]), 2: (None, None, None)}
+
+
 def test_events_between_windows_leave_nothing(spark: Any) -> None:
     df = spark.range(40).selectExpr("timestamp_seconds(id * 10 + 5) as ts", "id % 3 as k")
     query = wr.query(

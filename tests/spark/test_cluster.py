@@ -134,3 +134,8 @@ def test_operators_over_policy_windows_give_the_embedded_answer(results: dict[st
         given.append(operator.process(row.filter(pc.less(row["x"], 50)), port=0)[0].table)
         given.append(operator.process(row, port=1)[0].table)
     assert plain_rows(results["joined"]) == plain_rows(pa.concat_tables([t for t in given if len(t)]))
+
+
+def test_a_table_is_refused_through_connect(results: dict[str, pa.Table]) -> None:
+    """Micro-batches do not say there to which checkpoint they belong."""
+    assert "Spark Connect does not tell" in results["upserted"]["error"][0].as_py()

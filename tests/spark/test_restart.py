@@ -13,13 +13,11 @@ output of a job that was killed is compared with that of operators that are give
 from __future__ import annotations
 
 import json
-import os
 import random
-import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -28,6 +26,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from killing import killed_at_last, reach
 from restarting import JOBS, start, steps
 from streams import NIGHTLY, expected, like, write_step
 
@@ -58,31 +57,10 @@ def write_source(folder: Path) -> None:
         write_step(folder / "source", number, step)
 
 
-@contextmanager
-def launched(folder: Path, settings: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    """The job in a process group of its own, its JVM included, which is killed in the end."""
+def launched(folder: Path, settings: dict[str, str]) -> AbstractContextManager[subprocess.Popen[bytes]]:
     script = Path(__file__).parent / "restarting.py"
     settings = {**settings, "spark.master": "local[1]"}
-    command = [sys.executable, str(script), str(folder), json.dumps(settings)]
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
-    with (folder / "log").open("ab") as log:
-        process = subprocess.Popen(
-            command, cwd=folder, env=environment, stdout=log, stderr=log, start_new_session=True
-        )
-    try:
-        yield process
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-def reach(process: subprocess.Popen[bytes], happened: Callable[[], bool]) -> None:
-    """Come back as soon as it has happened; looking takes the place of waiting."""
-    while not happened():
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(0.002)
-            pytest.fail(f"the job ended with {process.returncode} before it could be killed")
+    return killed_at_last([sys.executable, str(script), str(folder), json.dumps(settings)], folder)
 
 
 def stop_after(running: Any, batch: int) -> None:

@@ -30,9 +30,11 @@ WINDOWS: dict[str, dict[str, Any]] = {
 }
 
 
-def task_of(windows: dict[str, Any], *, mode: str = "append", buckets: int = 16) -> Task:
+def task_of(
+    windows: dict[str, Any], *, mode: str = "append", buckets: int = 16, on_bad: str = "raise"
+) -> Task:
     query = wr.query(time="ts", key="key", windows=windows, aggregates=AGGREGATES)
-    settings = Settings.of(mode, "1 second", "raise", 1_000_000, None)
+    settings = Settings.of(mode, "1 second", on_bad, 1_000_000, None)
     return Task(query, settings, SCHEMA, SCHEMA, combine=False, side_rows=False, buckets=buckets)
 
 
@@ -200,6 +202,36 @@ def test_restored_state_goes_on_as_if_nothing_had_happened(
     for expected, batch in zip(unbroken(task, batches), batches, strict=True):
         monkeypatch.setattr(state, "WORKER", Worker())  # each micro-batch meets a worker that has nothing
         assert_given(expected, store.step(task, batch)[1])
+
+
+@pytest.mark.parametrize("light", [state.LIGHT, 0], ids=["log", "base"])
+@pytest.mark.parametrize("is_same_worker", [True, False])
+def test_what_becomes_of_bad_rows_can_change_on_the_same_state(
+    monkeypatch: pytest.MonkeyPatch, batches: list[MicroBatch], is_same_worker: bool, light: int
+) -> None:
+    """Those that were diverted stay so, also where the log has them; each further one is treated as asked."""
+    monkeypatch.setattr(state, "LIGHT", light)
+    raising, diverting = (task_of(WINDOWS["aligned"], on_bad=choice) for choice in ("raise", "divert"))
+    row = pa.RecordBatch.from_pylist([{"ts": None, "key": "a", "x": 1}], SCHEMA)
+    bad = MicroBatch(batches[1].watermark, [*batches[1].payloads, pack(row)])
+    expected = list(unbroken(raising, batches))
+    store, given = Store(), []
+    for task, batch in [
+        (raising, batches[0]),
+        (diverting, bad),
+        (raising, batches[2]),
+        (diverting, batches[3]),
+    ]:
+        if not is_same_worker:
+            monkeypatch.setattr(state, "WORKER", Worker())
+        operator, found = store.step(task, batch)
+        given.append(found)
+        assert operator.settings.on_bad == task.settings.on_bad
+    for want, got in zip(expected, given, strict=False):
+        assert_given(want, got)
+    assert operator.counters.bad == 1
+    with pytest.raises(wr.DataError, match="column 'ts'"):
+        store.step(raising, bad)
 
 
 # -- damage ----------------------------------------------------------------------------------------

@@ -67,6 +67,11 @@ class Operator:
         """How time is counted; known once a batch was seen."""
         return self.engines[0].measure
 
+    def on_bad(self, choice: str) -> None:
+        """What becomes of bad rows from here on: "raise" or "divert"."""
+        self.settings = replace(self.settings, on_bad=choice)
+        self._intake = Intake(self.query.time_columns[0], self.settings, ordered=self.query.ordered)
+
     # -- data in ---------------------------------------------------------------------------------
 
     def process(self, events: Any) -> None:

@@ -31,8 +31,19 @@ def arrow_schema(schema: StructType, names: list[str]) -> pa.Schema:
             raise QueryError(
                 f"column {name!r} of type {schema[name].dataType.simpleString()}: {problem}"
             ) from None
-        fields.append(pa.field(name, field.type))
+        fields.append(pa.field(name, _nullable(field.type)))
     return pa.schema(fields)
+
+
+def _nullable(type_: pa.DataType) -> pa.DataType:
+    """The same type, whose parts can all be null: those of a struct that is null are, whatever Spark says of them."""
+    if pa.types.is_struct(type_):
+        return pa.struct([pa.field(f.name, _nullable(f.type)) for f in type_])
+    if pa.types.is_list(type_):
+        return pa.list_(_nullable(type_.value_type))
+    if pa.types.is_map(type_):
+        return pa.map_(_nullable(type_.key_type), _nullable(type_.item_type))
+    return type_
 
 
 def result_schema(embedded: pa.Schema, source: pa.Schema, *, side_rows: bool) -> pa.Schema:

@@ -123,9 +123,7 @@ class Bucket:
         copy = WORKER.take(head.stream, self._number)
         if copy is None or not self._is_known(copy, head):
             copy = Copy(head.base_version, head.base_token, self._base(head))
-        for version in range(copy.version + 1, head.version + 1):
-            self._task.apply(copy.operator, self._batch(version))
-            copy.operator.late(), copy.operator.bad()
+        self._task.replay(copy.operator, map(self._batch, range(copy.version + 1, head.version + 1)))
         return Copy(head.version, head.token, copy.operator)
 
     def _is_known(self, copy: Copy, head: Head) -> bool:

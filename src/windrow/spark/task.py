@@ -67,6 +67,9 @@ class Work(Protocol):
     def apply(self, operator: Any, batch: MicroBatch) -> list[pa.Table]:
         """Take in a micro-batch; what it gives out."""
 
+    def replay(self, operator: Any, batches: Iterator[MicroBatch]) -> None:
+        """Take in once more what was taken in before, and given out."""
+
     def timer(self, operator: Any, instant: int) -> int:
         """When the bucket wants to be woken, in milliseconds, now that it is `instant`; 0 if by rows alone."""
 
@@ -120,16 +123,24 @@ class Task:
 
         return apply(self, operator, batch)
 
+    def replay(self, operator: Operator, batches: Iterator[MicroBatch]) -> None:
+        """See `Work`: bad rows were taken, too, whatever was asked for then."""
+        operator.on_bad("divert")
+        for batch in batches:
+            self.apply(operator, batch)
+            operator.late(), operator.bad()
+        operator.on_bad(self.settings.on_bad)
+
     def timer(self, operator: Operator, instant: int) -> int:
         """See `Work`. Spark fires the timers of (old watermark, new one]: this one with the next move."""
         return instant + 1
 
     def identity(self) -> str:
-        """See `Work`: with other buckets, keys would change places."""
+        """See `Work`: with other buckets, keys would change places. Bad rows leave nothing in the state."""
         from windrow.engine.snapshot.plan import plan_hash
 
         columns = [f"{field.name} {field.type}" for field in (*self.schema, *self.result)]
-        settings = [f"{name}={value}" for name, value in vars(self.settings).items()]
+        settings = [f"{name}={value}" for name, value in vars(self.settings).items() if name != "on_bad"]
         said = "\n".join([plan_hash(self.query).hex(), *columns, *settings, str(self.buckets)])
         return hashlib.sha256(said.encode()).hexdigest()
 

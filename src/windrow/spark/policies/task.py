@@ -7,6 +7,7 @@ it as bytes, and nothing here needs windows before there are rows.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -98,6 +99,12 @@ class PolicyTask:
     def apply(self, operator: Driven, batch: MicroBatch) -> list[pa.Table]:
         """See `Work`."""
         return operator.apply(batch)
+
+    def replay(self, operator: Driven, batches: Iterator[MicroBatch]) -> None:
+        """See `Work`."""
+        for batch in batches:
+            operator.apply(batch)
+            operator.late(), operator.bad()
 
     def timer(self, operator: Driven, instant: int) -> int:
         """See `Work`: the next move of the watermark, or what is due next on the clock."""

@@ -1,0 +1,76 @@
+"""What the command `windrow` understands.
+
+exit code   0    the pipeline has come to the end of its source, or its file is sound (--check)
+            1    it failed while it ran; the same command goes on from its checkpoint
+            2    the command, the file or the query cannot be carried out as written
+          130    stopped by Ctrl-C, 143 by SIGTERM; the same command goes on from its checkpoint
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Sequence
+
+from windrow.errors import WindrowError
+
+WRONG = 2
+INTERRUPTED = 128 + signal.SIGINT
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    parser = argparse.ArgumentParser(prog="windrow", description="Window aggregates over event streams.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    pipeline = commands.add_parser(
+        "pipeline",
+        help="run a pipeline that a YAML file describes, on Spark",
+        description="Run a pipeline that a YAML file describes, on Spark. Ctrl-C stops it after the running "
+        "micro-batch; the same command goes on from there.",
+    )
+    pipeline.add_argument("file", metavar="FILE", help="the YAML file")
+    pipeline.add_argument(
+        "--master", metavar="M", help="where to run: spark://host:port, local[4] (default: local[*])"
+    )
+    pipeline.add_argument(
+        "--conf",
+        metavar="NAME=VALUE",
+        action="append",
+        default=[],
+        type=_setting,
+        help="a setting of Spark; may be given more than once, and goes before those of the file",
+    )
+    shown = pipeline.add_mutually_exclusive_group()
+    shown.add_argument("--check", action="store_true", help="only say whether the file is sound")
+    shown.add_argument("--explain", action="store_true", help="only say how the query would be computed")
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    asked = parser.parse_args(given)
+    try:
+        from windrow.cli.pipeline import Command, pipeline_command
+    except ModuleNotFoundError as missing:
+        print(f"this needs the package {missing.name!r}: pip install 'windrow[cli]'", file=sys.stderr)
+        return WRONG
+    command = Command(
+        file=asked.file,
+        master=asked.master,
+        settings=dict(asked.conf),
+        check=asked.check,
+        explain=asked.explain,
+        given=tuple(given),
+    )
+    try:
+        return pipeline_command(command)
+    except WindrowError as problem:
+        print(problem, file=sys.stderr)
+        return WRONG
+    except KeyboardInterrupt:
+        print("stopped before the pipeline had begun", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _setting(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not name or not equals:
+        raise argparse.ArgumentTypeError(f"a setting is NAME=VALUE, not {text!r}")
+    return name, value

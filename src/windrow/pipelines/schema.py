@@ -1,0 +1,185 @@
+"""From a YAML file to a `Pipeline`. What is wrong is told with file, line, column and field, all of it at once.
+
+    source:     {kafka: payments, servers: "broker:9092", schema: {ts: timestamp, user: string, amount: double}}
+    watermark:  10 seconds
+    query:
+      time: ts
+      key: user
+      windows:    {1m: {tumbling: 1 minute}, 1h: {sliding: 1 hour, every: 1 second}}
+      aggregates: {n: count, total: {sum: amount}}
+    sink:       {parquet: out/windows}
+    checkpoint: out/checkpoint
+
+Folders and files are taken from the folder of the YAML file, so that a pipeline goes on from its checkpoint wherever
+the command is given.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from windrow.engine.settings import Settings
+from windrow.errors import QueryError
+from windrow.pipelines.calls import AGGREGATES, WINDOWS, Form, call
+from windrow.pipelines.document import Value, read, together
+from windrow.pipelines.spec import (
+    SINKS,
+    SOURCES,
+    Dedupe,
+    FileSource,
+    ParquetSink,
+    Pipeline,
+    ReplaySource,
+    Watermark,
+)
+from windrow.query import Query, query
+from windrow.span import span
+
+# Options of `on_spark` that a pipeline decides itself. The watermark has a field of its own, which also says how far ahead
+# events may be: of the clock, and not of the watermark, which stands still where no events come.
+_DECIDED = ("self", "df", "watermark", "metrics", "max_ahead")
+OPTIONS = [name for name in inspect.signature(Query.on_spark).parameters if name not in _DECIDED]
+# Spark gives no order to rows, so none can be promised.
+ASKED = [name for name in inspect.signature(query).parameters if name != "ordered"]
+_FIELDS = list(inspect.signature(Pipeline).parameters)
+_FIELDS.remove("options")  # they are fields of the query
+_NEEDED = ("source", "query", "sink", "watermark")
+
+
+def load(path: str | os.PathLike[str]) -> Pipeline:
+    """The pipeline that a YAML file describes; `SpecError` says what is wrong with it, and where.
+
+    >>> import tempfile
+    >>> text = '''
+    ... source: {files: events, schema: {ts: timestamp, user: string}}
+    ... watermark: 10 seconds
+    ... query:
+    ...   time: ts
+    ...   key: user
+    ...   windows: {1h: {sliding: 1 hour, evry: 1 second}}
+    ...   aggregates: {n: count}
+    ... sink: console
+    ... '''
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+    ...     _ = file.write(text), file.flush()
+    ...     try:
+    ...         load(file.name)
+    ...     except ValueError as problem:
+    ...         print(str(problem).partition(":")[2].partition(" Possible")[0])
+    7:35: query.windows.1h: sliding has no field 'evry': did you mean 'every'?
+    """
+    root = read(path)
+    found = root.fields(_FIELDS, what="a pipeline")
+    missing = [name for name in _NEEDED if name not in found]
+    if missing:
+        raise root.problem(f"a pipeline needs {' and '.join(missing)}: its fields are {', '.join(_FIELDS)}")
+    parts = together({name: partial(_READERS[name], v) for name, v in found.items()})
+    parts["query"], parts["options"] = parts["query"]
+    parts.setdefault("name", Path(path).stem)
+    folder = Path(path).resolve().parent
+    try:
+        pipeline = Pipeline(**parts)
+    except QueryError as problem:
+        raise root.problem(str(problem)) from None
+    return _at(pipeline, folder)
+
+
+def _query(value: Value) -> tuple[Query, dict[str, Any]]:
+    """The query, and the options with which it runs."""
+    found = value.fields([*ASKED, *OPTIONS], what="a query")
+    missing = [name for name in ("time", "windows", "aggregates") if name not in found]
+    if missing:
+        raise value.problem(f"a query needs {' and '.join(missing)}")
+    readers: dict[str, Callable[[Value], Any]] = {
+        "time": _time,
+        "key": _key,
+        "windows": lambda v: _named(v, WINDOWS, what="window"),
+        "aggregates": lambda v: _named(v, AGGREGATES, what="aggregate"),
+    }
+    form = Form("a query", Query.on_spark)
+    for name in OPTIONS:
+        readers[name] = partial(_option, form, name)
+    parts = together({name: partial(readers[name], v) for name, v in found.items()})
+    asked = {name: parts.pop(name) for name in ASKED if name in parts}
+    try:
+        return query(**asked), parts
+    except QueryError as problem:
+        raise value.problem(str(problem)) from None
+
+
+def _time(value: Value) -> Any:
+    return call(value, {"span": span}, what="time") if value.is_mapping else value.text("the time column")
+
+
+def _key(value: Value) -> list[str]:
+    columns = value.items() if value.is_list else [value]
+    return [column.text("a key column") for column in columns]
+
+
+def _named(value: Value, functions: Mapping[str, Callable[..., Any]], *, what: str) -> dict[str, Any]:
+    fields = value.fields()
+    return together({name: partial(call, v, functions, what=what) for name, v in fields.items()})
+
+
+def _option(form: Form, name: str, value: Value) -> Any:
+    """An option of the query, checked by itself so that an error has its place."""
+    found = form.argument(name, value)
+    settings = {"mode": "append", "lateness": 0, "on_bad": "raise", "max_slices": 1, "max_ahead": None}
+    if name in settings:
+        try:
+            Settings.of(**{**settings, name: found})
+        except QueryError as problem:
+            raise value.problem(str(problem)) from None
+    return found
+
+
+def _made(function: Callable[..., Any], name: str) -> Callable[[Value], Any]:
+    """A reader of one thing, given by its first value alone or by its fields."""
+    form = Form(name, function)
+
+    def reader(value: Value) -> Any:
+        if value.is_mapping:
+            return form.call(value, value.fields(form.parameters, what=name))
+        return form.call(value, {form.in_order[0]: value})
+
+    return reader
+
+
+def _text(what: str) -> Callable[[Value], str]:
+    return lambda value: value.text(what)
+
+
+_READERS: dict[str, Callable[[Value], Any]] = {
+    "source": lambda value: call(value, SOURCES, what="source"),
+    "query": _query,
+    "sink": lambda value: call(value, SINKS, what="sink"),
+    "watermark": _made(Watermark, "a watermark"),
+    "dedupe": _made(Dedupe, "dedupe"),
+    "checkpoint": _text("a checkpoint"),
+    "trigger": _text("a trigger"),
+    "settings": lambda value: Form("a pipeline", Pipeline).argument("settings", value),
+    "name": _text("a name"),
+}
+
+
+def _at(pipeline: Pipeline, folder: Path) -> Pipeline:
+    """The same with places that are relative to the folder of the file made absolute."""
+
+    def placed(name: str) -> str:
+        return name if "://" in name else str(folder / Path(name).expanduser())
+
+    source, sink = pipeline.source, pipeline.sink
+    if isinstance(source, FileSource):
+        source = replace(source, folder=placed(source.folder))
+    if isinstance(source, ReplaySource):
+        source = replace(source, file=placed(source.file))
+    if isinstance(sink, ParquetSink):
+        sink = replace(sink, folder=placed(sink.folder))
+    checkpoint = None if pipeline.checkpoint is None else placed(pipeline.checkpoint)
+    return replace(pipeline, source=source, sink=sink, checkpoint=checkpoint)

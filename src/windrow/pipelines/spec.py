@@ -1,0 +1,191 @@
+"""A pipeline as a frozen value: where events come from, what is asked of them, where windows go.
+
+    source -> watermark -> (dedupe) -> query -> sink          and a checkpoint that remembers how far it got
+
+A file says it (see `schema.load`), or Python does; `run.start` runs it. Nothing here needs Spark. The classes are also
+the schema of the file: the fields of each, their types and their defaults are those of the YAML.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from windrow.durations import DurationLike, parse_duration
+from windrow.errors import QueryError
+from windrow.query import Query
+
+# Columns and their types as Spark SQL writes them: ts timestamp, user string. In a file also as a mapping.
+Columns: TypeAlias = str
+# A length of time that Spark has to understand, too: a text such as "10 seconds".
+Length: TypeAlias = str
+
+
+@dataclass(frozen=True)
+class KafkaSource:
+    """Events of a topic, as JSON or Avro."""
+
+    topic: str
+    _: KW_ONLY
+    servers: str
+    schema: Columns
+    format: Literal["json", "avro"] = "json"
+    starting: Literal["earliest", "latest"] = "earliest"
+    max_rows: int | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class FileSource:
+    """Files as they appear in a folder; at most `max_files` of them in a micro-batch."""
+
+    folder: str
+    _: KW_ONLY
+    format: Literal["parquet", "json", "csv"] = "parquet"
+    schema: Columns | None = None
+    max_files: int | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.schema is None and self.format != "parquet":
+            raise QueryError(f"a {self.format} source needs a schema, such as: ts timestamp, user string")
+
+
+@dataclass(frozen=True)
+class ReplaySource:
+    """The rows of one Parquet or CSV file as a stream; see `replay`."""
+
+    file: str
+    _: KW_ONLY
+    rate: float | None = None
+    disorder: float = 0.0
+    delay: Length = "0 seconds"
+    time: str | None = None
+    seed: int = 0
+    max_rows: int | None = None
+    partitions: int = 2
+
+
+@dataclass(frozen=True)
+class KafkaSink:
+    """Windows as JSON messages, with a key by which a topic can be compacted; side rows go to `bad_topic`."""
+
+    topic: str
+    _: KW_ONLY
+    servers: str
+    bad_topic: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class ParquetSink:
+    """A folder of Parquet files, each window in it once."""
+
+    folder: str
+    _: KW_ONLY
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PostgresSink:
+    """A table of PostgreSQL in which each window is one row, kept up to date."""
+
+    table: str
+    _: KW_ONLY
+    dsn: str
+
+
+@dataclass(frozen=True)
+class ConsoleSink:
+    """The first rows of each micro-batch, on standard output."""
+
+    rows: int = 20
+
+
+Source: TypeAlias = KafkaSource | FileSource | ReplaySource
+Sink: TypeAlias = KafkaSink | ParquetSink | PostgresSink | ConsoleSink
+
+
+@dataclass(frozen=True)
+class Watermark:
+    """How late events may be, on the column `on` (the time column unless named).
+
+    Events more than `max_ahead` ahead of the clock are bad rows and do not move the watermark: a single one dated 2099
+    would make all others late.
+    """
+
+    delay: Length
+    _: KW_ONLY
+    on: str | None = None
+    max_ahead: Length | None = "1 day"
+
+    def __post_init__(self) -> None:
+        if milliseconds(self.delay, what="delay") < 0:
+            raise QueryError(f"delay must not be negative, not {self.delay!r}")
+        if self.max_ahead is not None and milliseconds(self.max_ahead, what="max_ahead") <= 0:
+            raise QueryError(f"max_ahead must be longer than zero, not {self.max_ahead!r}")
+
+
+@dataclass(frozen=True)
+class Dedupe:
+    """Of events with the same `id` within the horizon, the first counts."""
+
+    id: str
+    _: KW_ONLY
+    horizon: Length
+
+    def __post_init__(self) -> None:
+        if milliseconds(self.horizon, what="horizon") <= 0:
+            raise QueryError(f"horizon must be longer than zero, not {self.horizon!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pipeline:
+    """All of it. `options` are those of `Query.on_spark`, `settings` those of the Spark session.
+
+    `trigger` is None for micro-batches one after the other, "available_now" for all that is there and then the end,
+    or how often a micro-batch begins.
+    """
+
+    source: Source
+    query: Query
+    sink: Sink
+    watermark: Watermark
+    options: Mapping[str, Any] = field(default_factory=dict)
+    dedupe: Dedupe | None = None
+    checkpoint: str | None = None
+    trigger: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict)
+    name: str = "windrow"
+
+    def __post_init__(self) -> None:
+        if self.checkpoint is None and not isinstance(self.sink, ConsoleSink):
+            raise QueryError("a checkpoint is needed: a folder from which the pipeline goes on after a stop")
+        if self.options.get("side_rows") and isinstance(self.sink, KafkaSink) and self.sink.bad_topic is None:
+            raise QueryError("side_rows need a bad_topic in the sink, for late and bad rows")
+        if self.dedupe is not None and parse_duration(self.options.get("lateness", 0)).magnitude:
+            raise QueryError(
+                "with dedupe, rows behind the watermark are dropped before they can be late: "
+                "give the time to the delay of the watermark instead of lateness"
+            )
+        if self.trigger not in (None, "available_now"):
+            milliseconds(self.trigger, what="trigger")
+
+
+SOURCES = {"kafka": KafkaSource, "files": FileSource, "replay": ReplaySource}
+SINKS = {"kafka": KafkaSink, "parquet": ParquetSink, "postgres": PostgresSink, "console": ConsoleSink}
+
+
+def milliseconds(duration: DurationLike | None, *, what: str) -> int:
+    """A length of time as Spark wants it: in whole milliseconds.
+
+    >>> milliseconds("1 minute 30 seconds", what="delay")
+    90000
+    """
+    nanoseconds = parse_duration("" if duration is None else duration, what=what).nanoseconds
+    if nanoseconds is None or nanoseconds % 1_000_000:
+        raise QueryError(
+            f'{what} must be a length of time in whole milliseconds, such as "10 seconds", not {duration!r}'
+        )
+    return nanoseconds // 1_000_000
