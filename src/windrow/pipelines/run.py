@@ -34,7 +34,7 @@ from windrow.pipelines.spec import (
     ReplaySource,
 )
 from windrow.schema import require_columns
-from windrow.spark.frame import PROVIDER
+from windrow.spark.stages import PROVIDER
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
