@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from windrow.policies.contents import Contents
 
 SMALLEST_TAPE = 64
+# A guess from the first rows of a batch may be far too high.
+MOST_GROWTH = 16
 # With slices, single rows cannot be told about: these events are about subwindows.
 OF_SUBWINDOWS = ("trigger", "initial_full", "partition_eviction", "partition_selection")
 _NO_CELLS = (np.empty(0, np.int64), np.empty(0, np.int64))
@@ -288,12 +290,18 @@ class Machine:
         return (self.folding.free, self.folding.closed) if isinstance(self.folding, InCells) else _NO_CELLS
 
     def grow(self, status: int) -> None:
-        """A loop needs more of something."""
+        """A loop needs more of something: twice as much, or what its rows will need if they go on like that."""
+        row = int(self.counters[layout.ROW])
+        times = min(1.1 * self.rows.count / max(row, 1), MOST_GROWTH)
         if status == layout.NEEDS_TAPE:
-            self.tape = np.concatenate([self.tape, np.empty_like(self.tape)], axis=1)
+            written = int(self.counters[layout.TAPE])
+            size = max(2 * self.tape.shape[1], int(times * written))
+            tape = np.empty((layout.TAPE_WIDTH, size), np.int64)
+            tape[:, :written] = self.tape[:, :written]
+            self.tape = tape
         else:
             assert isinstance(self.folding, InCells)
-            self.folding.grow(self.counters)
+            self.folding.grow(self.counters, int(times * self.folding.capacity))
 
     def last_event(self) -> np.ndarray:
         """The event that a loop has stopped at; it stays on the tape only if it is to be recorded."""
