@@ -22,16 +22,16 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Scalars, Sketch
-from windrow.engine.cache import jit
-from windrow.engine.cutting import Runs
 from windrow.engine.partials.scalars import lowered
 from windrow.engine.snapshot.parts import Reader, Writer
 from windrow.engine.stored import Operations, compiled_with, operations_of
 from windrow.engine.user_functions import blame, lower_failed, named
+from windrow.policies.counting import count_values, values_between
 from windrow.policies.events import BEFORE_FLUSH, TRIGGER
 from windrow.policies.folding import Asked, Folding
 from windrow.policies.inputs import Inputs
 from windrow.policies.layout import HEAD, SHIFT, SIZE, SLICE, TAIL
+from windrow.policies.overwritten import Overwritten
 from windrow.policies.spec import Count, Sliding, Spec, Time, TupleCount
 from windrow.policies.stacks import answer, put_rows
 from windrow.policies.steps import NOWHERE
@@ -41,63 +41,6 @@ from windrow.stores import operations
 if TYPE_CHECKING:
     from windrow.policies.contents import Contents
     from windrow.policies.tape import Tape
-
-
-@jit
-def count_values(position, numbers, present, low, high, counted, upto, own):  # type: ignore[no-untyped-def]
-    """Count values by place: `own` ones in it, and how many came in its partition `upto` its end."""
-    for i in range(low, high):
-        place = position[i]
-        if place == NOWHERE:
-            continue
-        value = 1 if present.shape[0] == 0 or present[i] else 0
-        counted[numbers[i]] += value
-        if place >= 0:
-            own[place] = value
-        else:
-            place = -1 - place
-            own[place] += value
-        upto[place] = counted[numbers[i]]
-
-
-@jit
-def values_between(low, high, upto, own, out):  # type: ignore[no-untyped-def]
-    """How many values there are in ranges of places."""
-    for k in range(low.shape[0]):
-        out[k] = 0
-        if low[k] < high[k]:
-            out[k] = upto[high[k] - 1] - upto[low[k]] + own[low[k]]
-
-
-class _Before:
-    """What partitions had beside `order` before a batch, as far as the batch overwrites it.
-
-    Rows go to places of their own, behind the last one; only the last one itself may be a slice that they join. And
-    where a window has passed the middle of its stacks, partials behind the middle are overwritten (`stacks`).
-    """
-
-    def __init__(self, window: Contents, touched: np.ndarray) -> None:
-        self._touched = touched
-        self._head, self._tail = (window.subwindows.table[touched, column] for column in (HEAD, TAIL))
-        self._kept: list[tuple[np.ndarray, dict[str, np.ndarray]]] = []
-        self._keep(window, self._tail[self._head < self._tail] - 1)
-
-    def _keep(self, window: Contents, places: np.ndarray) -> None:
-        if len(places):
-            self._kept.append((places, {name: array[places] for name, array in window.regions.items()}))
-
-    def keep_overwritten(self, window: Contents, middle: np.ndarray) -> None:
-        """Windows are about to be answered, from stacks with this middle."""
-        table = window.subwindows.table
-        low = np.maximum(middle[self._touched] - table[self._touched, SHIFT], self._head)
-        passed = np.flatnonzero((table[self._touched, HEAD] > low) & (low < self._tail))
-        self._keep(window, Runs(low[passed], self._tail[passed], passed).located()[0])
-
-    def back(self, window: Contents) -> None:
-        """Bring it all back; what was kept first counts."""
-        for places, arrays in reversed(self._kept):
-            for name, array in arrays.items():
-                window.regions[name][places] = array
 
 
 class Ranges(Folding):
@@ -117,7 +60,7 @@ class Ranges(Folding):
                 name = self._parts[key] = f"part{len(self._parts)}"
                 if self._is_fixed(one) and one.bound.partial.fields:  # type: ignore[union-attr]
                     self._operations[name] = {m: operations_of(one.bound, masked=m) for m in (False, True)}
-        self._before: _Before | None = None
+        self._before: Overwritten | None = None
         self._sliced = False
         self._counting: set[str] = set()
         inputs.on_recoded(self._recoded)
@@ -196,7 +139,7 @@ class Ranges(Folding):
         return self._inputs.may_fail(self._asked, rows)
 
     def saved(self, window: Contents, touched: np.ndarray) -> Callable[[], None]:
-        before = self._before = _Before(window, touched)
+        before = self._before = Overwritten(window, touched)
         arrived = self._arrived
 
         def back() -> None:
