@@ -104,7 +104,8 @@ class Machine:
         self.tape = np.empty((layout.TAPE_WIDTH, SMALLEST_TAPE), np.int64)
         self._folded = 0
         self._began = False
-        self.half_folded = False
+        # What folding has raised in this call: some rows are folded then, and others are not.
+        self.broken: BaseException | None = None
 
     def _type_of(self, role: str) -> np.dtype[Any]:
         return self.deltas[role].dtype if role in self.deltas else np.dtype(np.int64)
@@ -146,7 +147,7 @@ class Machine:
         self.counters[layout.ROW] = 0
         self.rows = NO_ROWS
         self._folded = 0
-        self.half_folded = False
+        self.broken = None
 
     # -- rows --------------------------------------------------------------------------------------
 
@@ -314,10 +315,15 @@ class Machine:
 
     def fold(self, window: Contents, upto: int) -> None:
         """Let the folding have the rows before `upto` that it has not had."""
+        if self.broken is not None:
+            raise self.broken
         if self.folding is not None and upto > self._folded:
-            low, self._folded, self.half_folded = self._folded, upto, True
-            self.folding.fold(window, low, upto)
-            self.half_folded = False
+            low, self._folded = self._folded, upto
+            try:
+                self.folding.fold(window, low, upto)
+            except BaseException as problem:
+                self.broken = problem
+                raise
 
     def fold_so_far(self, window: Contents) -> None:
         """Fold what a loop that has stopped has taken."""
@@ -339,5 +345,5 @@ class Machine:
             self.fold(window, rows.count)
             return Tape(window, columns, self.folding.answers(window, Tape(window, columns)))
         finally:
-            if isinstance(self.folding, InCells) and not self.half_folded:
+            if isinstance(self.folding, InCells) and self.broken is None:
                 self.folding.release(self.counters)
