@@ -14,6 +14,7 @@ import windrow as wr
 from windrow import policies as wp
 from windrow.errors import QueryError, UserFunctionError
 from windrow.policies import spec as specs
+from windrow.testing.policies import NaiveWindow
 
 SCHEMA = pa.schema(
     [
@@ -225,3 +226,42 @@ def test_an_error_of_a_users_function_names_it():
     window = wp.TumblingWindow("tumbling, count(2)", rows.schema, aggregates={"own": own})
     with pytest.raises(UserFunctionError, match="lift"):
         window.insert(rows)
+
+
+@pytest.mark.parametrize(
+    "text", ["sliding, count(3), count(1)", "sliding, count(4), count(2)", "tumbling, count(3)"]
+)
+@pytest.mark.parametrize("saved", range(5))
+@pytest.mark.parametrize("listed", [False, True])
+def test_nulls_may_come_when_a_window_has_long_begun_and_across_snapshots(text, saved, listed):
+    """Values are counted one by one only from the first null on."""
+    spec, schema = wp.parse(f"{text}, partitioned"), pa.schema([("k", pa.string()), ("x", pa.int64())])
+    aggregates = {"n": wr.count("x"), "sum": wr.sum("x"), "rows": wr.count()}
+    aggregates |= {"all": wr.collect("x")} if listed else {}
+
+    def made():
+        kind = wp.TumblingWindow if isinstance(spec, specs.Tumbling) else wp.SlidingWindow
+        return kind(spec, schema, partition_by="k", aggregates=aggregates)
+
+    def answer(happened):
+        if happened.name in ("before_flush", "trigger"):
+            present = [row["x"] for row in happened.content if row["x"] is not None]
+            told = {
+                "n": len(present),
+                "sum": sum(present) if present else None,
+                "rows": len(happened.content),
+            }
+            expected.append(told | ({"all": present or None} if listed else {}))
+
+    window, given, expected = made(), [], []
+    naive = NaiveWindow(spec, answer, partition_by=["k"])
+    values = [[1, 2, 3, 4], [5, 6, 7], [8, None, 9], [None, None, None, None, None, 10], [11, 12, 13]]
+    for number, xs in enumerate(values):
+        if number == saved:
+            state, window = window.snapshot(), made()
+            window.restore(state)
+        rows = [{"k": "ab"[i % 2], "x": x} for i, x in enumerate(xs)]
+        given += window.insert(pa.Table.from_pylist(rows, schema)).answers.drop_columns("k").to_pylist()
+        for row in rows:
+            naive.insert(row)
+    assert given == expected

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pyarrow as pa
 import pytest
 from hypothesis import assume, given, settings
@@ -208,3 +210,36 @@ def test_text_is_right_at_events_of_the_clock_that_come_with_new_words():
     clock.skip_to(5 * SECOND)
     window.insert(pa.table({"s": ["a", "b"]}))
     assert seen == ["m"]
+
+
+def test_a_handler_that_hides_what_a_function_raised_does_not_make_it_good():
+    window = _window(wp.tumbling(wp.count(9)), FAILS, None)
+
+    def look(event):
+        with suppress(UserFunctionError):
+            assert event.summary
+
+    window.on_after_insert(look)
+    with pytest.raises(UserFunctionError) as raised:
+        window.insert(pa.Table.from_pylist([{"id": 2}, {"id": BAD}, {"id": 3}], SCHEMA))
+    assert raised.value.row == 1
+    assert window.summary() is None
+    window.insert(pa.Table.from_pylist([{"id": 2}], SCHEMA))
+    assert window.summary() == {"own": 1, "sum": 2, "n": 1}
+
+
+@pytest.mark.parametrize("text", ["tumbling, count(2)", "sliding, count(4), count(2)"])
+def test_an_interruption_in_the_middle_of_folding_is_not_gone_on_from(text, monkeypatch):
+    window = _window(wp.parse(text), {"mean": wr.mean("f")}, None)
+    rows = pa.Table.from_pylist([{"f": 1.0}] * 3, SCHEMA)
+    window.insert(rows)
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(window._machine.folding, "fold", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        window.insert(rows)
+    monkeypatch.undo()
+    with pytest.raises(wr.StateError, match="interrupted half-way"):
+        window.insert(rows)

@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from windrow.policies.tape import Tape
 
 
+_UNTIMED = np.empty(0, np.int64)
+
+
 class FoldedCells(InCells):
     """Partials of fixed size in cells."""
 
@@ -83,7 +86,8 @@ class FoldedCells(InCells):
 
     def fold(self, window: Contents, low: int, high: int) -> None:
         position = window.position[low:high]
-        arrival = np.arange(self._taken, self._taken + high - low)
+        timed = any(store.timed for store in self._stores.values())
+        arrival = np.arange(self._taken, self._taken + high - low) if timed else _UNTIMED
         self._taken += high - low
         for (columns, kinds, partial), store in self._stores.items():
             inputs = [codes[low:high] for codes in self._inputs.codes(columns if kinds else ())]

@@ -123,6 +123,9 @@ class Folding:
         """What has been made of the rows of a subwindow so far."""
         raise NotImplementedError
 
+    def expect(self, regions: dict[str, np.ndarray], has: Callable[[str], bool]) -> None:
+        """A snapshot is about to be read, which `has` parts: have the arrays beside `order` that it has."""
+
     def save(self, window: Contents, writer: Writer) -> None:
         """Write what a snapshot needs besides the arrays of the window."""
         raise NotImplementedError
@@ -146,9 +149,9 @@ class InCells(Folding):
         self.free = np.empty(0, np.int64)
         self.closed = np.empty(0, np.int64)
 
-    def grow(self, g: np.ndarray) -> None:
-        """Have twice as many cells."""
-        old, self.capacity = self.capacity, max(2 * self.capacity, SMALLEST_CELLS)
+    def grow(self, g: np.ndarray, wanted: int = 0) -> None:
+        """Have at least twice as many cells, or as many as are wanted."""
+        old, self.capacity = self.capacity, max(2 * self.capacity, SMALLEST_CELLS, wanted)
         fresh = np.arange(self.capacity - 1, old - 1, -1)
         self.free = np.concatenate([fresh, np.empty(self.capacity - len(fresh), np.int64)])
         self.closed = np.concatenate(

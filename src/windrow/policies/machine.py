@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from windrow.policies.contents import Contents
 
 SMALLEST_TAPE = 64
+# A guess from the first rows of a batch may be far too high.
+MOST_GROWTH = 16
 # With slices, single rows cannot be told about: these events are about subwindows.
 OF_SUBWINDOWS = ("trigger", "initial_full", "partition_eviction", "partition_selection")
 _NO_CELLS = (np.empty(0, np.int64), np.empty(0, np.int64))
@@ -102,7 +104,8 @@ class Machine:
         self.tape = np.empty((layout.TAPE_WIDTH, SMALLEST_TAPE), np.int64)
         self._folded = 0
         self._began = False
-        self.half_folded = False
+        # What folding has raised in this call: some rows are folded then, and others are not.
+        self.broken: BaseException | None = None
 
     def _type_of(self, role: str) -> np.dtype[Any]:
         return self.deltas[role].dtype if role in self.deltas else np.dtype(np.int64)
@@ -144,7 +147,7 @@ class Machine:
         self.counters[layout.ROW] = 0
         self.rows = NO_ROWS
         self._folded = 0
-        self.half_folded = False
+        self.broken = None
 
     # -- rows --------------------------------------------------------------------------------------
 
@@ -288,12 +291,18 @@ class Machine:
         return (self.folding.free, self.folding.closed) if isinstance(self.folding, InCells) else _NO_CELLS
 
     def grow(self, status: int) -> None:
-        """A loop needs more of something."""
+        """A loop needs more of something: twice as much, or what its rows will need if they go on like that."""
+        row = int(self.counters[layout.ROW])
+        times = min(1.1 * self.rows.count / max(row, 1), MOST_GROWTH)
         if status == layout.NEEDS_TAPE:
-            self.tape = np.concatenate([self.tape, np.empty_like(self.tape)], axis=1)
+            written = int(self.counters[layout.TAPE])
+            size = max(2 * self.tape.shape[1], int(times * written))
+            tape = np.empty((layout.TAPE_WIDTH, size), np.int64)
+            tape[:, :written] = self.tape[:, :written]
+            self.tape = tape
         else:
             assert isinstance(self.folding, InCells)
-            self.folding.grow(self.counters)
+            self.folding.grow(self.counters, int(times * self.folding.capacity))
 
     def last_event(self) -> np.ndarray:
         """The event that a loop has stopped at; it stays on the tape only if it is to be recorded."""
@@ -306,10 +315,15 @@ class Machine:
 
     def fold(self, window: Contents, upto: int) -> None:
         """Let the folding have the rows before `upto` that it has not had."""
+        if self.broken is not None:
+            raise self.broken
         if self.folding is not None and upto > self._folded:
-            low, self._folded, self.half_folded = self._folded, upto, True
-            self.folding.fold(window, low, upto)
-            self.half_folded = False
+            low, self._folded = self._folded, upto
+            try:
+                self.folding.fold(window, low, upto)
+            except BaseException as problem:
+                self.broken = problem
+                raise
 
     def fold_so_far(self, window: Contents) -> None:
         """Fold what a loop that has stopped has taken."""
@@ -331,5 +345,5 @@ class Machine:
             self.fold(window, rows.count)
             return Tape(window, columns, self.folding.answers(window, Tape(window, columns)))
         finally:
-            if isinstance(self.folding, InCells) and not self.half_folded:
+            if isinstance(self.folding, InCells) and self.broken is None:
                 self.folding.release(self.counters)

@@ -8,7 +8,8 @@ Where nobody asks for single rows, a place holds a *slice* of them (section 4.1.
 a sliding one). `count(n), count(m)` has slices of gcd(n, m) rows; `time(p), time(q)` has slices between the instants
 at which a trigger is due or a row has just become too old for one.
 
-Aggregates that need the values themselves (medians, lists) keep a column of codes beside `order`.
+Aggregates that need the values themselves (medians, lists) keep a column of codes beside `order`. Values are counted
+by place only where that is not the number of places: in slices, and from the first null of a column on.
 """
 
 from __future__ import annotations
@@ -21,16 +22,16 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Scalars, Sketch
-from windrow.engine.cache import jit
-from windrow.engine.cutting import Runs
 from windrow.engine.partials.scalars import lowered
 from windrow.engine.snapshot.parts import Reader, Writer
 from windrow.engine.stored import Operations, compiled_with, operations_of
 from windrow.engine.user_functions import blame, lower_failed, named
+from windrow.policies.counting import count_values, values_between
 from windrow.policies.events import BEFORE_FLUSH, TRIGGER
 from windrow.policies.folding import Asked, Folding
 from windrow.policies.inputs import Inputs
 from windrow.policies.layout import HEAD, SHIFT, SIZE, SLICE, TAIL
+from windrow.policies.overwritten import Overwritten
 from windrow.policies.spec import Count, Sliding, Spec, Time, TupleCount
 from windrow.policies.stacks import answer, put_rows
 from windrow.policies.steps import NOWHERE
@@ -40,63 +41,6 @@ from windrow.stores import operations
 if TYPE_CHECKING:
     from windrow.policies.contents import Contents
     from windrow.policies.tape import Tape
-
-
-@jit
-def count_values(position, numbers, present, low, high, counted, upto, own):  # type: ignore[no-untyped-def]
-    """Count values by place: `own` ones in it, and how many came in its partition `upto` its end."""
-    for i in range(low, high):
-        place = position[i]
-        if place == NOWHERE:
-            continue
-        value = 1 if present.shape[0] == 0 or present[i] else 0
-        counted[numbers[i]] += value
-        if place >= 0:
-            own[place] = value
-        else:
-            place = -1 - place
-            own[place] += value
-        upto[place] = counted[numbers[i]]
-
-
-@jit
-def values_between(low, high, upto, own, out):  # type: ignore[no-untyped-def]
-    """How many values there are in ranges of places."""
-    for k in range(low.shape[0]):
-        out[k] = 0
-        if low[k] < high[k]:
-            out[k] = upto[high[k] - 1] - upto[low[k]] + own[low[k]]
-
-
-class _Before:
-    """What partitions had beside `order` before a batch, as far as the batch overwrites it.
-
-    Rows go to places of their own, behind the last one; only the last one itself may be a slice that they join. And
-    where a window has passed the middle of its stacks, partials behind the middle are overwritten (`stacks`).
-    """
-
-    def __init__(self, window: Contents, touched: np.ndarray) -> None:
-        self._touched = touched
-        self._head, self._tail = (window.subwindows.table[touched, column] for column in (HEAD, TAIL))
-        self._kept: list[tuple[np.ndarray, dict[str, np.ndarray]]] = []
-        self._keep(window, self._tail[self._head < self._tail] - 1)
-
-    def _keep(self, window: Contents, places: np.ndarray) -> None:
-        if len(places):
-            self._kept.append((places, {name: array[places] for name, array in window.regions.items()}))
-
-    def keep_overwritten(self, window: Contents, middle: np.ndarray) -> None:
-        """Windows are about to be answered, from stacks with this middle."""
-        table = window.subwindows.table
-        low = np.maximum(middle[self._touched] - table[self._touched, SHIFT], self._head)
-        passed = np.flatnonzero((table[self._touched, HEAD] > low) & (low < self._tail))
-        self._keep(window, Runs(low[passed], self._tail[passed], passed).located()[0])
-
-    def back(self, window: Contents) -> None:
-        """Bring it all back; what was kept first counts."""
-        for places, arrays in reversed(self._kept):
-            for name, array in arrays.items():
-                window.regions[name][places] = array
 
 
 class Ranges(Folding):
@@ -116,7 +60,9 @@ class Ranges(Folding):
                 name = self._parts[key] = f"part{len(self._parts)}"
                 if self._is_fixed(one) and one.bound.partial.fields:  # type: ignore[union-attr]
                     self._operations[name] = {m: operations_of(one.bound, masked=m) for m in (False, True)}
-        self._before: _Before | None = None
+        self._before: Overwritten | None = None
+        self._sliced = False
+        self._counting: set[str] = set()
         inputs.on_recoded(self._recoded)
         self._moved: list[tuple[str, np.ndarray]] = []
 
@@ -130,8 +76,6 @@ class Ranges(Folding):
 
     def columns(self) -> dict[str, np.ndarray]:
         arrays: dict[str, np.ndarray] = {}
-        for name in self._columns.values():
-            arrays |= {f"{name} upto": np.zeros(0, np.int64), f"{name} own": np.zeros(0, np.int64)}
         for one in self._asked:
             name = self._parts[self._key(one)]
             if name in self._operations:
@@ -139,7 +83,27 @@ class Ranges(Folding):
                 arrays |= {f"{name} f{i}": cell for i, cell in enumerate(cells)}
             elif not self._is_fixed(one):
                 arrays[f"{name} codes"] = np.zeros(0, np.float64 if one.bound.kinds[0] == "f" else np.int64)
+        if not arrays:  # something must have places
+            self._counting = set(self._columns.values())
+            arrays = {name: np.zeros(0, np.int64) for name in self._counts(self._counting)}
         return arrays
+
+    def _counts(self, names: set[str]) -> list[str]:
+        return [f"{name} {what}" for name in sorted(names) for what in ("upto", "own")]
+
+    def expect(self, regions: dict[str, np.ndarray], has: Callable[[str], bool]) -> None:
+        found = {name for name in self._columns.values() if has(f"place {name} upto")}
+        regions |= {name: np.zeros(0, np.int64) for name in self._counts(found - self._counting)}
+        self._counting |= found
+
+    def _begin_counting(self, window: Contents, name: str) -> None:
+        """Until now there was a value in each place."""
+        self._counting.add(name)
+        regions, partitions = window.regions, window.subwindows
+        capacity = max(len(array) for array in regions.values())
+        regions[f"{name} upto"] = np.arange(1, capacity + 1)
+        regions[f"{name} own"] = np.ones(capacity, np.int64)
+        partitions.arrays[f"{name} counted"][:] = partitions.table[:, TAIL]
 
     def partition_columns(self) -> dict[str, np.dtype[Any]]:
         whole = np.dtype(np.int64)
@@ -161,6 +125,7 @@ class Ranges(Folding):
                 settings[SLICE], settings[SIZE] = rows, spec.eviction.size // rows
         elif isinstance(spec.eviction, Time) and isinstance(spec.trigger, Time):
             settings[SLICE] = 1
+        self._sliced = bool(settings[SLICE])
 
     # -- rows in -----------------------------------------------------------------------------------
 
@@ -174,7 +139,7 @@ class Ranges(Folding):
         return self._inputs.may_fail(self._asked, rows)
 
     def saved(self, window: Contents, touched: np.ndarray) -> Callable[[], None]:
-        before = self._before = _Before(window, touched)
+        before = self._before = Overwritten(window, touched)
         arrived = self._arrived
 
         def back() -> None:
@@ -187,8 +152,12 @@ class Ranges(Folding):
         self._moved.append((column, moved))
 
     def settle(self, window: Contents) -> None:
-        """New strings have changed the codes of others, which are held in partials."""
+        """New strings have changed the codes of others, which are held in partials; and nulls may have come."""
         self._before = None
+        for columns, name in self._columns.items():
+            uneven = self._sliced or self._inputs.present(columns) is not None
+            if uneven and name not in self._counting:
+                self._begin_counting(window, name)
         moves, self._moved = self._moved, []
         for column, moved in moves:
             for one in {self._key(one): one for one in self._asked}.values():
@@ -210,12 +179,13 @@ class Ranges(Folding):
         position, arrays, by_partition = window.position, window.regions, window.subwindows.arrays
         everything = np.empty(0, np.bool_)
         for columns, name in self._columns.items():
+            if name not in self._counting:
+                continue
             present = self._inputs.present(columns)
             counts = by_partition[f"{name} counted"], arrays[f"{name} upto"], arrays[f"{name} own"]
             mask = everything if present is None else present
             count_values(position, window.numbers, mask, low, high, *counts)
-        arrival = np.arange(self._arrived - low, self._arrived - low + high)
-        self._arrived += high - low
+        first, self._arrived = self._arrived - low, self._arrived + high - low
         for one in {self._key(one): one for one in self._asked}.values():
             name = self._parts[self._key(one)]
             if not self._is_fixed(one):
@@ -223,15 +193,13 @@ class Ranges(Folding):
                 codes = self._inputs.codes(one.inputs)[0]
                 arrays[f"{name} codes"][position[low:high][kept]] = codes[low:high][kept]
             elif name in self._operations:
-                self._lift(window, one, name, arrival, low, high)
+                self._lift(window, one, name, first, low, high)
 
-    def _lift(
-        self, window: Contents, one: Asked, name: str, arrival: np.ndarray, low: int, high: int
-    ) -> None:
+    def _lift(self, window: Contents, one: Asked, name: str, first: int, low: int, high: int) -> None:
         present = self._inputs.present(one.columns)
         inputs = self._inputs.codes(one.inputs)
         if isinstance(one.bound.partial, Scalars) and one.bound.partial.timed:
-            inputs += [arrival, arrival]
+            inputs += [np.arange(first, first + high)] * 2
         if present is not None:
             inputs.append(present)
         given = self._operations[name][present is not None]
@@ -269,8 +237,9 @@ class Ranges(Folding):
         for one in self._asked:
             part, arrays = self._parts[self._key(one)], window.regions
             counts = self._columns[one.columns]
-            n = np.empty(len(partition), np.int64)
-            values_between(low, high, arrays[f"{counts} upto"], arrays[f"{counts} own"], n)
+            n = high - low
+            if counts in self._counting:
+                values_between(low, high, arrays[f"{counts} upto"], arrays[f"{counts} own"], n)
             if not self._is_fixed(one):
                 found[one.name] = self._from_codes(window, one, part, low, high)
                 continue
@@ -329,8 +298,8 @@ class Ranges(Folding):
         codes, counts = window.regions[f"{part} codes"], self._columns[one.columns]
         log = Log(codes.dtype.kind == "f")
         log.codes = codes
-        own = window.regions[f"{counts} own"]
-        if len(own) and own.min() == 0:  # places of nulls, or of nothing
+        own = window.regions.get(f"{counts} own")
+        if own is not None and len(own) and own.min() == 0:  # places of nulls, or of nothing
             before = np.concatenate([[0], np.cumsum(own > 0)])
             log.codes, low, high = codes[own > 0], before[low], before[high]
         return log.answers(one.bound, low, high, self._inputs.decoders(one.columns))

@@ -101,7 +101,8 @@ def _load(window: Window, machine: Machine, reader: Reader) -> None:
     about = json.loads(reader.text("about"))
     machine.begin()
     count, taken, sequence = (_number(about, name) for name in ("subwindows", "taken", "sequence"))
-    if _number(about, "slice") != machine.settings[layout.SLICE]:
+    # A window that holds nothing, or has not begun, has no slices yet.
+    if count and _number(about, "slice") != machine.settings[layout.SLICE]:
         raise StateError(
             "the snapshot is of a window in other slices: register the same handlers before restoring"
         )
@@ -178,6 +179,8 @@ def _place(machine: Machine, table: np.ndarray, reader: Reader) -> None:
     table[:, layout.TAIL] = table[:, layout.END] = ends
     held = int(ends[-1]) if len(ends) else 0
     arrays = machine.regions.arrays
+    if machine.folding is not None:
+        machine.folding.expect(arrays, reader.has)
     for name, array in arrays.items():
         if name == "order":
             continue

@@ -133,7 +133,7 @@ class Window(Guarded):
     def _finish_row(self, rows: Rows, now: int, problem: BaseException) -> None:
         """A handler has raised: finish its row, and take those before it."""
         machine = self._machine
-        if machine.half_folded:
+        if machine.broken is not None:
             self._go_back(rows, problem)
             return
         taken = min(int(machine.counters[layout.ROW]) + 1, rows.count)
@@ -152,7 +152,7 @@ class Window(Guarded):
         """Folding or answering has failed: be what the window was before the rows."""
         undo, self._undo = self._undo, None
         if undo is None:
-            self._lost = self._machine.half_folded
+            self._lost = self._machine.broken is not None
             return
         undo.back()
         problem.add_note(f"windrow: none of {rows.count} rows was taken")
