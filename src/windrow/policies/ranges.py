@@ -62,6 +62,7 @@ class Ranges(Folding):
                     self._operations[name] = {m: operations_of(one.bound, masked=m) for m in (False, True)}
         self._before: Overwritten | None = None
         self._sliced = False
+        self._loops: dict[tuple[int, Any], Any] = {}
         self._counting: set[str] = set()
         inputs.on_recoded(self._recoded)
         self._moved: list[tuple[str, np.ndarray]] = []
@@ -218,8 +219,12 @@ class Ranges(Folding):
         return tuple(window.regions[f"{name} f{i}"] for i in fields)
 
     def _call(self, given: Operations, loop: Any, *arguments: Any) -> None:
-        known = {getattr(operations, role): function for role, function in given.functions}
-        compiled_with(known, loop, given)(*arguments)
+        # To find a loop by the source of its functions takes longer than a small batch in it.
+        found = self._loops.get((id(given), loop))
+        if found is None:
+            known = {getattr(operations, role): function for role, function in given.functions}
+            found = self._loops[id(given), loop] = compiled_with(known, loop, given)
+        found(*arguments)
 
     # -- answers out -------------------------------------------------------------------------------
 
