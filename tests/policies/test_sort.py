@@ -135,3 +135,20 @@ def test_a_snapshot_whose_rows_are_not_those_of_its_window_is_refused():
     other = wp.Sort("sliding, count(3), count(1)", ("x", "descending"))
     with pytest.raises(StateError, match="belongs to another operator"):
         other.restore(operator.snapshot())
+
+
+@pytest.mark.parametrize("direction", ["ascending", "descending"])
+def test_a_progressive_sort_forgets_strings_that_have_left(direction):
+    sort, given = wp.Sort("sliding, count(50), count(1)", ("s", direction)), []
+    words = [f"{i * 7919 % 100_003:06d}" for i in range(12_000)]
+    for begin in range(0, len(words), 1000):
+        given += sort.process(pa.table({"s": words[begin : begin + 1000]}))[0].table["s"].to_pylist()
+    assert len(sort._held._ordering._coders[0].dictionary) < 6000
+    held, expected = [], []
+    for word in words:
+        if len(held) == 50:
+            leaves = (min if direction == "ascending" else max)(held)
+            held.remove(leaves)
+            expected.append(leaves)
+        held.append(word)
+    assert given == expected

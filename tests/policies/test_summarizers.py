@@ -265,3 +265,27 @@ def test_nulls_may_come_when_a_window_has_long_begun_and_across_snapshots(text, 
         for row in rows:
             naive.insert(row)
     assert given == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["tumbling, count(7)", "sliding, count(7), count(3)", "sliding, count(8), count(4)"]
+)
+@pytest.mark.parametrize("aggregate", [wr.min("s"), wr.last("s"), wr.collect("s")])
+def test_strings_that_no_window_holds_are_forgotten(text, aggregate):
+    schema, expected, given = pa.schema([("s", pa.string())]), [], []
+    kind = wp.TumblingWindow if text.startswith("tumbling") else wp.SlidingWindow
+    window = kind(text, schema, aggregates={"answer": aggregate})
+    functions = {"min(s)": min, "last(s)": lambda words: words[-1], "collect(s)": list}
+
+    def answer(happened):
+        if happened.name in ("before_flush", "trigger"):
+            expected.append(functions[str(aggregate)]([row["s"] for row in happened.content]))
+
+    naive = NaiveWindow(wp.parse(text), answer)
+    for number in range(12):
+        words = [f"{i * 7919 % 10007:05d} {number}" for i in range(1000)]
+        given += window.insert(pa.table({"s": words}, schema)).answers["answer"].to_pylist()
+        for word in words:
+            naive.insert({"s": word})
+    assert given == expected
+    assert window._machine.folding._inputs.strings("s") < 6000

@@ -67,6 +67,19 @@ class FoldedCells(InCells):
     def require(self, batch: pa.RecordBatch) -> None:
         self._inputs.require(batch)
 
+    def settle(self, window: Contents) -> None:
+        self._inputs.forget(self._held, self._recode)
+
+    def _held(self, column: str) -> np.ndarray:
+        """The codes of a column that cells hold."""
+        found = [
+            store.codes(position)
+            for (columns, *_), store in self._stores.items()
+            for position, name in enumerate(columns)
+            if name == column
+        ]
+        return np.concatenate(found)
+
     def may_fail(self, rows: int) -> bool:
         return self._inputs.may_fail(self._asked, rows)
 

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from windrow.policies.folding import Asked
 
 
+# So few strings are never tidied up.
+FEW_STRINGS = 4096
+
+
 def require_codes(coder: Coder, array: pa.Array) -> None:
     """A DataError if a value does not fit in 64 bits."""
     wrong = coder.oversized(array)
@@ -65,6 +69,28 @@ class Inputs:
             codes = np.ascontiguousarray(codes).view()
             codes.flags.writeable = False
             self._codes[name] = codes
+
+    def strings(self, column: str) -> int:
+        """How many strings a column has codes for."""
+        return len(self._coders[column].dictionary)
+
+    def forget(self, held: Callable[[str], np.ndarray], recode: Callable[[str, np.ndarray], None]) -> None:
+        """Forget strings that nobody holds, of columns in which they may be most.
+
+        `held(column)` are the codes that are held besides those of the batch, and `recode(column, old_to_new)` changes them.
+        """
+        for name, coder in self._coders.items():
+            if not coder.text or len(coder.dictionary) <= max(FEW_STRINGS, 2 * coder.kept):
+                continue
+            codes, valid = self._codes[name], self._valid[name]
+            used = np.unique(np.concatenate([held(name), codes if valid is None else codes[valid]]))
+            moved = coder.prune(used)
+            coder.kept = len(used)
+            if len(moved):
+                # A null has some code or other.
+                self._codes[name] = moved[np.minimum(codes, len(moved) - 1)]
+                self._codes[name].flags.writeable = False
+                recode(name, moved)
 
     def may_fail(self, asked: list[Asked], rows: int) -> bool:
         """Whether an aggregate over at most so many rows may raise, or a sum of them overflow; the batch was read."""

@@ -16,12 +16,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Scalars, Sketch
+from windrow.engine.cutting import Runs
 from windrow.engine.partials.scalars import lowered
 from windrow.engine.snapshot.parts import Reader, Writer
 from windrow.engine.stored import Operations, compiled_with, operations_of
@@ -62,6 +64,7 @@ class Ranges(Folding):
                     self._operations[name] = {m: operations_of(one.bound, masked=m) for m in (False, True)}
         self._before: Overwritten | None = None
         self._sliced = False
+        self._loops: dict[tuple[int, Any], Any] = {}
         self._counting: set[str] = set()
         inputs.on_recoded(self._recoded)
         self._moved: list[tuple[str, np.ndarray]] = []
@@ -160,20 +163,38 @@ class Ranges(Folding):
                 self._begin_counting(window, name)
         moves, self._moved = self._moved, []
         for column, moved in moves:
-            for one in {self._key(one): one for one in self._asked}.values():
-                for position, name in enumerate(one.inputs):
-                    if name == column:
-                        self._recode(window, one, position, moved)
+            self._recode(window, column, moved)
+        self._inputs.forget(partial(self._held, window), partial(self._recode, window))
 
-    def _recode(self, window: Contents, one: Asked, position: int, moved: np.ndarray) -> None:
-        name, places, by_partition = self._parts[self._key(one)], window.regions, window.subwindows.arrays
-        held = [places[f"{name} codes"]] if not self._is_fixed(one) else []
-        for i, field in enumerate(getattr(one.bound.partial, "fields", ())):
-            if field.code == position:
-                held += [places[f"{name} f{i}"], by_partition[f"{name} back{i}"]]
-        for array in held:
-            is_code = (array >= 0) & (array < len(moved))
-            array[:] = np.where(is_code, moved[np.where(is_code, array, 0).astype(np.int64)], array)
+    def _codes(self, window: Contents, column: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """The arrays that hold codes of a column, by place and by partition."""
+        by_place, by_partition = [], []
+        for one in {self._key(one): one for one in self._asked}.values():
+            name = self._parts[self._key(one)]
+            fields = list(enumerate(getattr(one.bound.partial, "fields", ())))
+            for position in (p for p, read in enumerate(one.inputs) if read == column):
+                if not self._is_fixed(one):
+                    by_place.append(window.regions[f"{name} codes"])
+                for i in (i for i, field in fields if field.code == position):
+                    by_place.append(window.regions[f"{name} f{i}"])
+                    by_partition.append(window.subwindows.arrays[f"{name} back{i}"])
+        return by_place, by_partition
+
+    def _recode(self, window: Contents, column: str, moved: np.ndarray) -> None:
+        for arrays in self._codes(window, column):
+            for array in arrays:
+                is_code = (array >= 0) & (array < len(moved))
+                array[:] = np.where(is_code, moved[np.where(is_code, array, 0).astype(np.int64)], array)
+
+    def _held(self, window: Contents, column: str) -> np.ndarray:
+        """The codes of a column that windows may still need, and a few other numbers."""
+        live = window.subwindows.live()
+        low, high = (window.subwindows.table[live, end] for end in (HEAD, TAIL))
+        places = Runs(low, high, live).located()[0]
+        by_place, by_partition = self._codes(window, column)
+        found = np.concatenate([*(a[places] for a in by_place), *(a[live] for a in by_partition)])
+        known = self._inputs.strings(column)
+        return found[(found >= 0) & (found < known)].astype(np.int64)
 
     def fold(self, window: Contents, low: int, high: int) -> None:
         position, arrays, by_partition = window.position, window.regions, window.subwindows.arrays
@@ -218,8 +239,12 @@ class Ranges(Folding):
         return tuple(window.regions[f"{name} f{i}"] for i in fields)
 
     def _call(self, given: Operations, loop: Any, *arguments: Any) -> None:
-        known = {getattr(operations, role): function for role, function in given.functions}
-        compiled_with(known, loop, given)(*arguments)
+        # To find a loop by the source of its functions takes longer than a small batch in it.
+        found = self._loops.get((id(given), loop))
+        if found is None:
+            known = {getattr(operations, role): function for role, function in given.functions}
+            found = self._loops[id(given), loop] = compiled_with(known, loop, given)
+        found(*arguments)
 
     # -- answers out -------------------------------------------------------------------------------
 

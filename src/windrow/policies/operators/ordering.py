@@ -18,7 +18,7 @@ from windrow.aggregates.base import kind_of
 from windrow.engine.columns import Coder
 from windrow.engine.partials.multisets import to_ordinals
 from windrow.errors import QueryError
-from windrow.policies.inputs import require_codes
+from windrow.policies.inputs import FEW_STRINGS, require_codes
 
 Order = tuple[str, str]
 DIRECTIONS = ("ascending", "descending")
@@ -80,6 +80,18 @@ class Ordering:
                 held[:, 2 * c + 1] = _moved(held[:, 2 * c + 1], moved, down)
             keys[:, 2 * c], keys[:, 2 * c + 1] = _placed(codes, present, down)
         return keys
+
+    def forget(self, held: np.ndarray) -> None:
+        """Forget strings that are not in rows `held`, which are all there are, of columns in which they may be most."""
+        for c, (coder, (_, direction)) in enumerate(zip(self._coders, self._by, strict=True)):
+            if not coder.text or len(coder.dictionary) <= max(FEW_STRINGS, 2 * coder.kept):
+                continue
+            down, present = direction == "descending", held[:, 2 * c] == 0
+            places = held[present, 2 * c + 1]
+            used = np.unique(~places if down else places)
+            moved = coder.prune(used)
+            coder.kept = len(used)
+            held[present, 2 * c + 1] = _moved(places, moved, down) if len(moved) else places
 
 
 def _placed(codes: np.ndarray, present: np.ndarray | None, down: bool) -> tuple[np.ndarray, np.ndarray]:

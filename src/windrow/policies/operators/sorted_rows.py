@@ -102,6 +102,7 @@ class SortedRows:
         self._log = log
         count = len(kept)
         self._keys[:count] = self._keys[kept]
+        self._ordering.forget(self._keys[:count])
         # A link of -1 is the last place of `moved`, which is -1.
         self._child[:count], self._sibling[:count] = moved[self._child[kept]], moved[self._sibling[kept]]
         self._root = moved[self._root]
