@@ -220,6 +220,7 @@ AGGREGATES: dict[str, tuple[wr.Aggregate, dict[str, str]]] = {
     "kll quantile": (wr.kll_quantile("x", 0.5, k=8), {"x": "float"}),
     "t-digest quantile": (wr.tdigest_quantile("x", 0.9), {"x": "finite"}),
     "moments": (wr.moments("x", k=3), {"x": "float"}),
+    "moments with logarithms": (wr.moments("x", k=3, logs=True), {"x": "float"}),
     "bloom filter": (wr.bloom_filter("x"), {"x": "int"}),
     "bloom filter of floats": (wr.bloom_filter("x", capacity=100), {"x": "float"}),
     "histogram": (wr.histogram("x", low=-3, high=4, bins=5), {"x": "float"}),

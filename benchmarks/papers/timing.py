@@ -101,57 +101,34 @@ class Sweep:
         self.series: dict[str, dict[float | str, Figure]] = {name: {} for name in names}
         self.fewest: dict[str, int] = {}
         self.refusals: dict[str, str] = {}
-        self.spared: dict[str, None] = {}
 
-    def run(
-        self,
-        place: float | str,
-        query: Query,
-        source: Source,
-        *,
-        lesser: Query | None = None,
-        checked: int | None = None,
-    ) -> None:
-        """Measure all techniques that can run this.
-
-        `lesser` is a query with fewer windows, for techniques that do not take all of them; `checked` is on how many
-        events the answers are compared.
-        """
-        asked: dict[str, Query] = {}
+    def run(self, place: float | str, query: Query, source: Source, *, checked: int | None = None) -> None:
+        """Measure all techniques that can run this; `checked` is on how many events the answers are compared."""
+        makers = {}
         for name in self.names:
-            found = self._fitting(name, query, lesser, source)
-            if isinstance(found, Query):
-                asked[name] = found
+            obstacle = self._obstacle(name, query, source)
+            if obstacle is None:
+                makers[name] = CONTENDERS[name].make
             else:
-                self.series[name][place] = found
+                self.series[name][place] = obstacle
         sample = source.first(checked or self.scale.least, self.scale.batch)
-        for variant in filter(None, (query, lesser)):
-            makers = {name: CONTENDERS[name].make for name in asked if asked[name] is variant}
-            if makers:
-                require_agreement(variant, {"the engine": Query.operator, **makers}, sample)
-        works = {
-            name: operating(CONTENDERS[name].make, asked[name], source, self.scale.batch) for name in asked
-        }
+        require_agreement(query, {"the engine": Query.operator, **makers}, sample)
+        works = {name: operating(make, query, source, self.scale.batch) for name, make in makers.items()}
         for name, figure in measured(works, self.scale, min(self.scale.events, len(source))).items():
             self.series[name][place] = figure.rate
             self.fewest[name] = min(self.fewest.get(name, figure.events), figure.events)
 
-    def _fitting(self, name: str, query: Query, lesser: Query | None, source: Source) -> Query | str:
-        """The query that a technique can run here, or why it can run none."""
+    def _obstacle(self, name: str, query: Query, source: Source) -> str | None:
+        """Why a technique cannot run a query here; None if it can."""
         contender = CONTENDERS[name]
         if contender.ordered and source.slack > 0:
             return IN_ORDER_ONLY
-        for variant in filter(None, (query, lesser)):
-            try:
-                contender.make(variant)
-            except QueryError as refused:
-                self.refusals[name] = str(refused)
-            else:
-                if variant is lesser:
-                    self.spared.setdefault(name)
-                    self.refusals.pop(name)
-                return variant
-        return CANNOT
+        try:
+            contender.make(query)
+        except QueryError as refused:
+            self.refusals[name] = str(refused)
+            return CANNOT
+        return None
 
     def at(self, name: str, place: float | str) -> float:
         """Events per second of a technique that ran there."""
@@ -166,6 +143,4 @@ class Sweep:
             groups.setdefault(events, []).append(name)
         parts = [f"{', '.join(names)}: {events:,}" for events, names in sorted(groups.items(), reverse=True)]
         text = f"Events measured, at the slowest place: {'; '.join(parts)}."
-        if self.spared:
-            text += f" Without the session, which they do not take: {', '.join(self.spared)}."
         return " ".join([text, *(f"{CANNOT}: {refusal}." for refusal in self.refusals.values())])

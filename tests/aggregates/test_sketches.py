@@ -95,6 +95,7 @@ SKETCHES: dict[str, Aggregate] = {
     "kll_quantile": wr.kll_quantile("x", 0.5),
     "tdigest_quantile": wr.tdigest_quantile("x", 0.5),
     "moments": wr.moments("x"),
+    "moments with logarithms": wr.moments("x", logs=True),
     "bloom_filter": wr.bloom_filter("x"),
     "histogram": wr.histogram("x", low=0, high=1, bins=10),
 }
@@ -193,6 +194,7 @@ def test_different_parameters_have_different_names() -> None:
         (wr.kll_quantile("x", 0.5), wr.kll_quantile("x", 0.5, k=100)),
         (wr.tdigest_quantile("x", 0.5), wr.tdigest_quantile("x", 0.5, compression=50)),
         (wr.moments("x"), wr.moments("x", k=3)),
+        (wr.moments("x"), wr.moments("x", logs=True)),
         (wr.bloom_filter("x"), wr.bloom_filter("x", error=0.1)),
         (wr.histogram("x", low=0, high=1, bins=2), wr.histogram("x", low=0, high=2, bins=2)),
     ]
@@ -218,6 +220,7 @@ def test_all_quantiles_of_a_column_share_one_sketch(make: Callable[..., Aggregat
         lambda: wr.tdigest_quantile("x", 0.5, compression=True),
         lambda: wr.moments("x", k=0),
         lambda: wr.moments("x", k=17),
+        lambda: wr.moments("x", logs=1),
         lambda: wr.bloom_filter("x", capacity=0),
         lambda: wr.bloom_filter("x", error=1.0),
         lambda: wr.histogram("x", low=1, high=1, bins=3),
@@ -439,9 +442,34 @@ class TestMoments:
         for cell in (Cell(wr.moments("x", k=6), xs), merged):
             np.testing.assert_allclose(cell.result(), expected, rtol=1e-13, atol=1e-13)
 
+    def test_sums_of_logarithms_follow_the_powers(self) -> None:
+        xs = data("lognormal", 5000)
+        aggregate = wr.moments("x", k=10, logs=True)
+        merged = Cell(aggregate)
+        for part in np.array_split(xs, 33):
+            merged.absorb(Cell(aggregate, part))
+        expected = [math.fsum((np.log(xs) ** i).tolist()) for i in range(1, 11)]
+        for cell in (Cell(aggregate, xs), merged):
+            result = cell.result()
+            assert result[:13] == Cell(wr.moments("x"), xs).result() or cell is merged
+            assert result[13] == 5000.0
+            np.testing.assert_allclose(result[14:], expected, rtol=1e-12)
+
+    def test_values_without_a_logarithm_are_counted_apart(self) -> None:
+        xs = [math.e, 0.0, -0.0, -1.0, -math.inf, math.nan, 1.0]
+        assert Cell(wr.moments("x", k=2, logs=True), xs).result()[5:] == [2.0, 1.0, 1.0]
+        assert Cell(wr.moments("x", k=2, logs=True), [-1.0, 0.0]).result()[5:] == [0.0, 0.0, 0.0]
+        assert Cell(wr.moments("x", k=2, logs=True), [math.inf, 2.0]).result()[5:] == [
+            2.0,
+            math.inf,
+            math.inf,
+        ]
+
     def test_decimals_are_divided_by_their_scale(self) -> None:
         codes = [150, -250, 300]
         assert Cell(wr.moments("x", k=2), codes, pa.decimal128(9, 2)).result() == [3.0, -2.5, 3.0, 2.0, 17.5]
+        logs = Cell(wr.moments("x", k=1, logs=True), codes, pa.decimal128(9, 2)).result()[4:]
+        assert logs == [2.0, pytest.approx(math.log(1.5) + math.log(3.0), rel=1e-15)]
 
     def test_nan_is_the_greatest_and_shows_in_the_sums(self) -> None:
         count, least, greatest, *sums = Cell(wr.moments("x", k=2), [1.0, math.nan, 2.0]).result()

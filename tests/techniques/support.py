@@ -35,6 +35,11 @@ def periodic(scale: float = 1) -> st.SearchStrategy[Any]:
     )
 
 
+def sessions(scale: float = 1) -> st.SearchStrategy[Any]:
+    """Sessions with a gap of a few ticks."""
+    return st.integers(1, 12).map(lambda i: wr.session(i * scale))
+
+
 def several(windows: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
     """One to three of these windows, named."""
     lists = st.lists(windows, min_size=1, max_size=3)
@@ -52,5 +57,8 @@ def agree(technique: Any, query: Any, steps: list[tuple[str, Any]], lateness: An
             point = argument if isinstance(argument, float) else pa.scalar(int(argument), pa.int64())
             assert_same(engine.advance(point), ours.advance(point), note=f"step {number}")
     assert_same(engine.finish(), ours.finish(), note="at the end")
+    late, expected = ours.late(), engine.late()
+    assert len(late) == len(expected)
+    assert not len(late) or late["time"].equals(expected["time"])
     assert ours.counters.partials == ours.counters.tuples == 0
     return ours

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from techniques.support import ANY_ORDER, IN_ORDER, KEEPING, agree, periodic, several
+from techniques.support import ANY_ORDER, IN_ORDER, KEEPING, agree, periodic, sessions, several
 
 import windrow as wr
 from windrow import techniques
@@ -68,6 +68,36 @@ def test_a_technique_that_keeps_tuples_answers_quantiles_and_lists(technique, da
     agree(technique, query, steps, data.draw(LATENESS))
 
 
+@pytest.mark.parametrize("ordered", [False, True])
+@pytest.mark.parametrize("technique", ANY_ORDER)
+@given(data=st.data())
+def test_a_technique_agrees_with_the_engine_on_sessions(technique, ordered, data):
+    query, steps = asked(data, FOLDED, ordered=ordered, windows=several(sessions()))
+    agree(technique, query, steps, data.draw(LATENESS))
+
+
+@pytest.mark.parametrize("technique", ANY_ORDER)
+@given(data=st.data())
+def test_a_technique_agrees_with_the_engine_on_sessions_beside_periodic_windows(technique, data):
+    query, steps = asked(data, FOLDED, ordered=False, windows=several(sessions() | periodic()))
+    agree(technique, query, steps, data.draw(LATENESS))
+
+
+@pytest.mark.parametrize("technique", KEEPING)
+@given(data=st.data())
+def test_a_technique_that_keeps_tuples_answers_quantiles_and_lists_of_sessions(technique, data):
+    query, steps = asked(data, KEPT, ordered=False, windows=several(sessions() | periodic()))
+    agree(technique, query, steps, data.draw(LATENESS))
+
+
+@pytest.mark.parametrize("technique", ANY_ORDER)
+@given(data=st.data())
+def test_sessions_may_be_on_a_float_measure(technique, data):
+    windows = several(sessions(0.25) | periodic(0.25))
+    query, steps = asked(data, {"n": wr.count()}, ordered=False, time=pa.float64(), windows=windows)
+    agree(technique, query, steps, data.draw(LATENESS))
+
+
 @pytest.mark.parametrize("technique", [t for t in (*ANY_ORDER, *IN_ORDER) if t is not techniques.Panes])
 @given(data=st.data())
 def test_a_measure_may_be_a_float(technique, data):
@@ -119,6 +149,8 @@ def test_a_long_stream_of_many_windows_and_keys_agrees(technique):
     }
     table = pa.table(columns)
     windows = {f"w{i}": wr.sliding(3 * i + 7, every=2 * i + 3, offset=i) for i in range(12)}
+    if technique in ANY_ORDER:
+        windows |= {"short": wr.session(1), "long": wr.session(9)}
     for key in ((), ("key0",)):
         query = wr.query(time="time", key=key, windows=windows, aggregates={"total": wr.sum("x")})
         steps = []

@@ -123,6 +123,39 @@ def test_base_intervals_take_one_combine_per_event_in_the_long_run():
     assert np.mean(updates) <= 1.1
 
 
+def in_sessions(technique, times, gap):
+    """The technique with these events in sessions of this gap, one event at a time, before the end and after it."""
+    ours = technique(wr.query(time="t", windows={"w": wr.session(gap)}, aggregates={"n": wr.count()}))
+    for t in times:
+        ours.process(pa.table({"t": [t]}))
+    live = ours.counters
+    ours.finish()
+    return live, ours.counters.combines
+
+
+@pytest.mark.parametrize(
+    ("times", "sessions"),
+    [([1, 2, 3, 9, 10], 2), ([9, 10, 1, 2, 5], 2), ([1, 7, 13, 4, 10], 1), ([4, 1, 20], 2)],
+)
+def test_a_session_takes_a_combine_for_each_event_but_one_however_often_it_is_fused(times, sessions):
+    for technique in (techniques.TupleBuffer, techniques.TupleBuckets, techniques.AggregateBuckets):
+        live, combines = in_sessions(technique, times, 3)
+        assert combines == len(times) - sessions
+        held = (sessions, 0) if technique is techniques.AggregateBuckets else (0, len(times))
+        assert (live.partials, live.tuples) == held
+
+
+def test_sessions_of_a_tree_are_joined_in_logarithmic_steps():
+    times = [t for begin in range(0, 10_000, 1_000) for t in range(begin, begin + 100)]
+    for technique in (techniques.ReactiveAggregator, techniques.BaseIntervals):
+        query = wr.query(time="t", windows={"w": wr.session(3)}, aggregates={"n": wr.count()})
+        ours = technique(query)
+        ours.process(pa.table({"t": times}))
+        before = ours.counters
+        assert ours.finish().num_rows == 10
+        assert ours.counters.combines - before.combines <= 10 * 2 * ceil(log2(before.tuples))
+
+
 @pytest.mark.parametrize(("r", "s"), CASES)
 def test_buckets_and_buffers_combine_each_event_once_per_window(r, s):
     query = wr.query(time="t", windows={"w": wr.sliding(r, every=s)}, aggregates={"n": wr.count()})

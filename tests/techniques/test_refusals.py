@@ -30,10 +30,25 @@ def test_a_late_event_is_refused_by_its_row_where_order_is_needed(technique):
 
 
 @pytest.mark.parametrize("technique", [*ANY_ORDER, *IN_ORDER])
-def test_windows_that_are_not_periodic_are_refused(technique):
-    for window in (wr.session(4), wr.band(0, length=9), wr.calendar("1 day"), wr.tumbling(rows=3)):
+def test_windows_that_are_neither_periodic_nor_sessions_are_refused(technique):
+    for window in (wr.band(0, length=9), wr.calendar("1 day"), wr.tumbling(rows=3)):
         with pytest.raises(wr.QueryError, match=f"window 'w' cannot be answered by {technique.__name__}"):
             technique(query(windows={"w": window}))
+
+
+@pytest.mark.parametrize("technique", IN_ORDER)
+def test_sessions_are_refused_where_time_is_cut_by_the_windows_alone(technique):
+    why = "each key has sessions of its own" if technique is techniques.Cutty else "the events say"
+    with pytest.raises(wr.QueryError, match=f"by {technique.__name__}: .*{why}, and this is session gap 4"):
+        technique(query(windows={"w": wr.session(4)}))
+
+
+@pytest.mark.parametrize("technique", ANY_ORDER)
+def test_sessions_whose_gap_comes_from_a_column_are_refused(technique):
+    with pytest.raises(
+        wr.QueryError, match="the same for all events, and this is session gap from column 'g'"
+    ):
+        technique(query(windows={"w": wr.session("g")}))
 
 
 @pytest.mark.parametrize("technique", [t for t in (*ANY_ORDER, *IN_ORDER) if t not in KEEPING])

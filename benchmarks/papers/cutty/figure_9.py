@@ -127,7 +127,7 @@ EXPERIMENT = Experiment(
     "On windows that the data places, slicing with Cutty is orders of magnitude ahead of RA in throughput, memory and "
     "calls of combine; only merges of windows take about as many calls.",
     "Windows from one change of a sensor to the next, for 1 to 80 sensors whose changes come every 100 to 10,000 rows; "
-    "sum, machine. The techniques of this library take periodic windows, so Cutty and RA are one loop here, over slices "
+    "sum, machine. The techniques of this library take no windows that the data places, so Cutty and RA are one loop here, over slices "
     "and over events, which is told the changes; general slicing is windrow's engine with `punctuated` windows, which "
     "finds them itself.",
     measure,

@@ -27,15 +27,15 @@ Delay = tuple[float, float]
 def measure(setting: Setting) -> Outcome:
     scale = setting.scale
     source = stream(setting, "football", scale.events)
-    asked, lesser = query(with_session(tumbling(WINDOWS))), query(tumbling(WINDOWS))
+    asked = query(with_session(tumbling(WINDOWS)))
     shares = scale.pick(tiny=(0, 40), small=(0, 20, 60, 100), full=(0, 20, 40, 60, 80, 100))
     by_share = Sweep(NAMES, scale)
     for share in shares:
-        by_share.run(share, asked, disordered(source, share / 100, LONGEST_DELAY), lesser=lesser)
+        by_share.run(share, asked, disordered(source, share / 100, LONGEST_DELAY))
     delays: tuple[Delay, ...] = ((0, 1), (1, 2), (2, 4), (4, 8), (8, 16))
     by_delay = Sweep(NAMES, scale)
     for low, high in scale.pick(tiny=delays[:2], small=delays[::2], full=delays):
-        by_delay.run(f"{low:g}-{high:g}", asked, disordered(source, LATE_SHARE, high, low), lesser=lesser)
+        by_delay.run(f"{low:g}-{high:g}", asked, disordered(source, LATE_SHARE, high, low))
     panels = [
         Panel(
             "scotty-17a",

@@ -31,8 +31,7 @@ def measure(setting: Setting) -> Outcome:
         source = disordered(stream(setting, name, events), LATE_SHARE, LONGEST_DELAY)
         sweep = found[name] = Sweep(NAMES, scale)
         for count in scale.pick(tiny=(1, 5), small=(1, 10, 100), full=(1, 5, 10, 20, 50, 100)):
-            windows, median = tumbling(count), wr.median("value")
-            sweep.run(count, query(with_session(windows), median), source, lesser=query(windows, median))
+            sweep.run(count, query(with_session(tumbling(count)), wr.median("value")), source)
         panels.append(
             Panel(
                 f"scotty-19-{name}",

@@ -6,6 +6,11 @@ Quantile Sketches for Efficient High Cardinality Aggregation Queries (VLDB 2018)
 returns the sketch; solving is left to its reader.
 
     result    [ count, min, max, sum x, sum x**2, ..., sum x**k ]
+    logs      [ .. the same .. , positive, sum ln x, sum (ln x)**2, ..., sum (ln x)**k ]
+
+A long tail shows in logarithms better than in powers, so the sketch of the paper has both. A value that is not
+greater than 0 has no logarithm: `positive` counts those that have one. The paper's solver uses logarithms where all
+values have one, that is where `positive` equals `count`.
 
 Each power sum is carried with what its roundings lost (Neumaier). At most 16 powers: beyond that
 float64 holds no more information on the shape (section 4.3.2 of the paper). The sums follow IEEE
@@ -15,6 +20,7 @@ in `min` and `max` NaN is the greatest number.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -27,17 +33,27 @@ from windrow.aggregates.numerics import greater, two_sum
 from windrow.errors import QueryError
 
 
+def add_powers(powers, lost, value):  # type: ignore[no-untyped-def]
+    power = 1.0
+    for i in range(len(powers)):
+        power *= value
+        powers[i], error = two_sum(powers[i], power)
+        lost[i] += error
+
+
+def join_powers(powers, lost, other_powers, other_lost):  # type: ignore[no-untyped-def]
+    for i in range(len(powers)):
+        powers[i], error = two_sum(powers[i], other_powers[i])
+        lost[i] += other_lost[i] + error
+
+
 def insert(least, greatest, powers, lost, x):  # type: ignore[no-untyped-def]
     value = float(x) + 0.0
     if greater(least[0], value):
         least[0] = value
     if greater(value, greatest[0]):
         greatest[0] = value
-    power = 1.0
-    for i in range(len(powers)):
-        power *= value
-        powers[i], error = two_sum(powers[i], power)
-        lost[i] += error
+    add_powers(powers, lost, value)
 
 
 def absorb(  # type: ignore[no-untyped-def]
@@ -47,25 +63,59 @@ def absorb(  # type: ignore[no-untyped-def]
         least[0] = other_least[0]
     if greater(other_greatest[0], greatest[0]):
         greatest[0] = other_greatest[0]
-    for i in range(len(powers)):
-        powers[i], error = two_sum(powers[i], other_powers[i])
-        lost[i] += other_lost[i] + error
+    join_powers(powers, lost, other_powers, other_lost)
+
+
+def absorb_with_logs(  # type: ignore[no-untyped-def]
+    least, greatest, powers, lost, positive, logs, lost_logs,
+    other_least, other_greatest, other_powers, other_lost, other_positive, other_logs, other_lost_logs,
+):  # fmt: skip
+    absorb(least, greatest, powers, lost, other_least, other_greatest, other_powers, other_lost)
+    positive[0] += other_positive[0]
+    join_powers(logs, lost_logs, other_logs, other_lost_logs)
+
+
+def fields_of(k: int) -> tuple[Field, ...]:
+    """NaN is neutral in a minimum, because it is the greatest."""
+    return (
+        Field("least", "f", float("nan"), width=1),
+        Field("greatest", "f", float("-inf"), width=1),
+        Field("powers", "f", 0.0, width=k),
+        Field("lost", "f", 0.0, width=k),
+    )
 
 
 @cache
 def partial(k: int) -> Sketch:
-    """One sketch per number of powers. NaN is neutral in a minimum, because it is the greatest."""
-    return Sketch(
-        f"moments k={k}",
-        (
-            Field("least", "f", float("nan"), width=1),
-            Field("greatest", "f", float("-inf"), width=1),
-            Field("powers", "f", 0.0, width=k),
-            Field("lost", "f", 0.0, width=k),
-        ),
-        insert,
-        absorb,
+    """One sketch per number of powers."""
+    return Sketch(f"moments k={k}", fields_of(k), insert, absorb)
+
+
+@cache
+def partial_with_logs(k: int, scale: float) -> Sketch:
+    """One sketch per number of powers and scale of a decimal column: no later division scales a logarithm."""
+
+    def insert_with_logs(  # type: ignore[no-untyped-def]
+        least, greatest, powers, lost, positive, logs, lost_logs, x
+    ):
+        insert(least, greatest, powers, lost, x)
+        if x > 0:
+            positive[0] += 1
+            add_powers(logs, lost_logs, math.log(x / scale))
+
+    logs = (
+        Field("positive", "i", 0, width=1),
+        Field("logs", "f", 0.0, width=k),
+        Field("lost_logs", "f", 0.0, width=k),
     )
+    name = f"moments k={k}, logs, scale={scale:g}"
+    return Sketch(name, (*fields_of(k), *logs), insert_with_logs, absorb_with_logs)
+
+
+def summed(powers: np.ndarray, lost: np.ndarray) -> np.ndarray:
+    """Sums with what their roundings lost; what is not finite has lost everything."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.where(np.isfinite(powers), powers + lost, powers)
 
 
 @dataclass(frozen=True)
@@ -74,6 +124,7 @@ class Moments(Aggregate):
 
     columns: tuple[str, ...]
     k: int
+    logs: bool = False
     algebra = Algebra("algebraic")
 
     def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
@@ -82,29 +133,39 @@ class Moments(Aggregate):
 
         def build(fields: list[np.ndarray], n: np.ndarray, decoders: Any) -> pa.Array:
             defined = n > 0
-            least, greatest, powers, lost = (field[defined] for field in fields)
-            with np.errstate(invalid="ignore", over="ignore"):
-                sums = np.where(np.isfinite(powers), powers + lost, powers)
+            least, greatest, powers, lost, *logs = (field[defined] for field in fields)
             scales = scale ** np.arange(1.0, self.k + 1.0)
             count = n[defined].astype(np.float64)[:, None]
-            rows = np.hstack([count, least / scale, greatest / scale, sums / scales])
-            offsets = np.concatenate([[0], np.cumsum(defined) * (self.k + 3)])
+            columns = [count, least / scale, greatest / scale, summed(powers, lost) / scales]
+            if logs:
+                positive, sums, lost_logs = logs
+                columns += [positive.astype(np.float64), summed(sums, lost_logs)]
+            rows = np.hstack(columns)
+            offsets = np.concatenate([[0], np.cumsum(defined) * rows.shape[1]])
             mask = None if defined.all() else pa.array(~defined)
             return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(rows.ravel()), mask=mask)
 
-        return Bound(partial(self.k), (kind,), pa.list_(pa.float64()), build=build)
+        sketch = partial_with_logs(self.k, scale) if self.logs else partial(self.k)
+        return Bound(sketch, (kind,), pa.list_(pa.float64()), build=build)
 
     def __str__(self) -> str:
-        return f"moments({self.columns[0]}, k={self.k})"
+        return f"moments({self.columns[0]}, k={self.k}{', logs=True' if self.logs else ''})"
 
 
-def moments(column: str, *, k: int = 10) -> Moments:
+def moments(column: str, *, k: int = 10, logs: bool = False) -> Moments:
     """A list of `k + 3` numbers: count, min, max, and the sums of `x`, `x**2`, ..., `x**k`.
 
-    >>> import windrow as wr
-    >>> str(wr.moments("delay", k=4))
-    'moments(delay, k=4)'
+    With `logs`, `k + 1` numbers follow: how many values are greater than 0, and the sums of `ln x`,
+    `(ln x)**2`, ..., `(ln x)**k` of these. The others have no logarithm.
+
+    >>> import pyarrow as pa, windrow as wr
+    >>> sketch = wr.moments("delay", k=2, logs=True)
+    >>> q = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"sketch": sketch})
+    >>> q.run(pa.table({"ts": [1, 2, 3], "delay": [1.0, 1.0, -3.0]}))["sketch"][0].as_py()
+    [3.0, -3.0, 1.0, -1.0, 11.0, 2.0, 0.0, 0.0]
     """
     if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= 16:
         raise QueryError(f"k must be a whole number from 1 to 16, not {k!r}")
-    return Moments((column,), k)
+    if not isinstance(logs, bool):
+        raise QueryError(f"logs must be True or False, not {logs!r}")
+    return Moments((column,), k, logs)

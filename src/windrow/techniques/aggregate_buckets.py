@@ -5,12 +5,14 @@
                    [1 2 ..  partial    ]       nothing is shared: an event in 20 windows is combined 20 times
                        [1 ..   partial    ]
 
-This is what Flink and Spark do. When a window ends, its answer is there.
+This is what Flink and Spark do. When a window ends, its answer is there. A session has one bucket, for its key alone;
+the buckets of two sessions are combined into one when a late event joins them.
 
     order       any: a late event is combined into the windows that are not final, like any other
-    windows     periodic windows of time
+    windows     periodic windows of time, and sessions
     aggregates  those with a partial of fixed size that do not depend on the order of events
-    time        one combine per event and window that holds it, none when a window ends
+    time        one combine per event and window that holds it, and per pair of sessions that are fused; none when
+                a window ends
     space       one partial per open window
     paper       Li, Maier, Tufte, Papadimos and Tucker, Semantics and evaluation techniques for window
                 aggregates in data streams, SIGMOD 2005; Traub et al., Scotty, section 3.3
@@ -27,7 +29,10 @@ from windrow.engine.cutting import run_end
 from windrow.measure import Tick
 from windrow.planner.window_set import WindowSet
 from windrow.techniques.base import Technique
+from windrow.techniques.flat_fat import join
+from windrow.techniques.partials import Cells
 from windrow.techniques.rows import Rows
+from windrow.techniques.sessions import Over, Placed
 from windrow.techniques.wheel import Wheel, number_at
 from windrow.techniques.wheeled import NO_KEYS, Wheeled, fold_run
 
@@ -68,6 +73,20 @@ def fold_into_buckets(
                 slot = base[i] + (k & mask[i])
                 combines += fold_run(inputs, keys, e, stop, slot, stride, cells)
             e = stop
+    return combines
+
+
+def fold_into_sessions(inputs, run, session, into, gone, keys, cells, held):
+    """Fuse buckets of sessions, then combine each event into the one of its session; how many combines that took.
+
+    keys: none, as a session has one key. held: how many events each cell holds.
+    """
+    combines = 0
+    for f in range(into.shape[0]):
+        combines += join(cells, into[f], into[f], gone[f])
+        held[gone[f]] = 0
+    for r in range(session.shape[0]):
+        combines += fold_run(inputs, keys, run[r], run[r + 1], session[r], 1, cells)
     return combines
 
 
@@ -127,6 +146,8 @@ class Buckets(Wheeled):
     def prepare(self) -> None:
         self.start_wheel(len(self.windows.every))
         self._floor = np.full(len(self.windows.every), np.iinfo(np.int64).min)
+        # Of each window of sessions, a partial for each number.
+        self._sessions: list[Cells] = [self.partials.cells(0) for _ in self.sessions]
 
     def insert(
         self, times: np.ndarray, keys: np.ndarray | None, inputs: tuple[np.ndarray, ...], ordered: bool
@@ -166,8 +187,41 @@ class Buckets(Wheeled):
         end = w.offset[placement] + (number + w.whole[placement]) * w.every[placement] + w.rest[placement]
         yield Rows(w.owner[placement], start, end, cell % self.stride, taken)
 
+    def into_sessions(
+        self,
+        window: int,
+        placed: Placed,
+        times: np.ndarray,
+        keys: np.ndarray | None,
+        inputs: tuple[np.ndarray, ...],
+    ) -> None:
+        cells = self._sessions[window] = self.partials.grown(
+            self._sessions[window], self.sessions[window].room
+        )
+        runs = (placed.run, placed.session, placed.into, placed.gone)
+        run = self.partials.loop(fold_into_sessions)
+        self.combines += int(run(inputs, *runs, NO_KEYS, cells, cells[self.partials.fields]))
+
+    def over(self, window: int, sessions: Over) -> Iterator[Rows]:
+        cells = self._sessions[window]
+        taken = tuple(column[sessions.number] for column in cells)
+        cells[self.partials.fields][sessions.number] = 0
+        yield Rows(sessions.spec, sessions.start, sessions.end, sessions.key, taken)
+
     def let_go(self, horizon: Tick) -> None:
         self._floor = first_open(self.windows, horizon)
+
+    def widen(self) -> None:
+        super().widen()
+        self._sessions = [self.partials.split_counts(cells) for cells in self._sessions]
+
+    def recode(self, column: str, moved: np.ndarray) -> None:
+        super().recode(column, moved)
+        for cells in self._sessions:
+            self.partials.recode(cells, column, moved)
+
+    def live(self) -> tuple[int, int]:
+        return super().live()[0] + sum(len(sessions) for sessions in self.sessions), 0
 
 
 class AggregateBuckets(Technique):
@@ -175,3 +229,4 @@ class AggregateBuckets(Technique):
 
     method = Buckets
     restores_order = False
+    no_sessions = ""

@@ -11,7 +11,7 @@ neighbours: all leaves behind it move by one place, and the nodes above them are
 
                 RA                                       B-Int
     order       any; a late event costs about one combine for each leaf that moves
-    windows     periodic windows of time
+    windows     periodic windows of time, and sessions: their tuples are found by time
     aggregates  those with a partial of fixed size
     time        log2(n) combines per event               1 combine per event, amortised
                 at most 2 log2(n) per window             at most 2 log2(n) per window
@@ -31,9 +31,10 @@ import numpy as np
 from windrow.measure import Tick
 from windrow.stores.operations import lift, load, put
 from windrow.techniques.base import Method, Technique
-from windrow.techniques.due import Queues, windows_due
+from windrow.techniques.due import Queues, Windows, first_behind, sessions_due, windows_due
 from windrow.techniques.flat_fat import between, completed, path, rebuilt
 from windrow.techniques.rows import Rows
+from windrow.techniques.sessions import Over
 
 
 def move_behind(cells, clock, at, base, capacity, place, end):
@@ -43,18 +44,6 @@ def move_behind(cells, clock, at, base, capacity, place, end):
         to, of = p & mask, (p - 1) & mask
         clock[base + to] = clock[base + of]
         put(cells, at + capacity + to, load(cells, at + capacity + of))
-
-
-def place_of(clock, base, mask, front, end, t):
-    """Behind all leaves that are not later than `t`."""
-    low, high = front, end
-    while low < high:
-        middle = (low + high) // 2
-        if clock[base + (middle & mask)] <= t:
-            low = middle + 1
-        else:
-            high = middle
-    return low
 
 
 def climb(cells, at, step, capacity, leaf):
@@ -72,7 +61,7 @@ def insert_leaves(inputs, times, keys, cells, clock, base, mask, front, end):
         place = end[k]
         late = place > front[k] and times[e] < clock[base[k] + ((place - 1) & mask[k])]
         if late:
-            place = place_of(clock, base[k], mask[k], front[k], end[k], times[e])
+            place = first_behind(clock, base[k], mask[k], front[k], end[k], times[e])
             move_behind(cells, clock, at, base[k], capacity, place, end[k])
         clock[base[k] + (place & mask[k])] = times[e]
         put(cells, at + capacity + (place & mask[k]), lift(inputs, e))
@@ -158,17 +147,22 @@ class _Tree(Method):
         self._cells = cells
 
     def due(self, after: Tick, until: Tick, watermark: Tick) -> Iterator[Rows]:
+        windows = windows_due(self.windows, self._queues, after, until)
+        if len(windows):
+            yield self._rows(windows)
+
+    def over(self, window: int, sessions: Over) -> Iterator[Rows]:
+        yield self._rows(sessions_due(sessions, self._queues))
+
+    def _rows(self, windows: Windows) -> Rows:
         q = self._queues
-        windows = windows_due(self.windows, q, after, until)
-        if not len(windows):
-            return
         out = self.partials.cells(len(windows))
         run = self.partials.loop(answer)
         self.combines += int(run(self._cells, q.base, q.mask, windows.key, windows.first, windows.last, out))
-        yield Rows(windows.spec, windows.start, windows.end, windows.key, out)
+        return Rows(windows.spec, windows.start, windows.end, windows.key, out)
 
     def let_go(self, horizon: Tick) -> None:
-        self._queues.evict(self.threshold)
+        self._queues.evict(self.needed)
 
     def widen(self) -> None:
         self._cells = self.partials.split_counts(self._cells)
@@ -193,9 +187,11 @@ class ReactiveAggregator(Technique):
     """RA: see the module."""
 
     method = _Reactive
+    no_sessions = ""
 
 
 class BaseIntervals(Technique):
     """B-Int: see the module."""
 
     method = _Intervals
+    no_sessions = ""

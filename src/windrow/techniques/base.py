@@ -5,7 +5,9 @@
 
 A `Method` is an engine in the sense of `windrow.engine`, and the engine's operator drives it: bad rows are found,
 late ones set aside and watermarks held in order by the same code for everybody. What is left to a method is its
-idea: `insert` takes events in, `due` answers the windows that end in a stretch of time, `let_go` forgets.
+idea: `insert` takes events in, `due` answers the windows that end in a stretch of time, `let_go` forgets. Where
+sessions begin and end is followed for all methods alike (`sessions.py`): a method with sessions answers those that
+are `over`, and one with buckets is told what goes where by `into_sessions`.
 
 All of them work in append mode: a window is given out once, when no event can change it any more.
 """
@@ -35,12 +37,18 @@ from windrow.query import Query
 from windrow.techniques.kept import kept_column
 from windrow.techniques.partials import Partials
 from windrow.techniques.rows import Rows
+from windrow.techniques.sessions import Over, Placed, static_sessions
 from windrow.windows.base import Window
 from windrow.windows.cumulate import Cumulate
+from windrow.windows.session import Session
 from windrow.windows.sliding import Sliding
 from windrow.windows.tumbling import Tumbling
 
 MOST_CELLS = 100_000_000
+# Why techniques that cut time by the windows alone cannot have sessions.
+CUT_BEFOREHAND = (
+    "it cuts time where the windows say beforehand, and where a session begins and ends the events say"
+)
 
 
 @dataclass(frozen=True)
@@ -64,6 +72,7 @@ class Method(Engine):
         self.combines = 0
         self.stride = 1
         self.threshold: Tick = self.lowest
+        self.sessions = static_sessions(query.windows, self.measure)
         self.prepare()
 
     # -- for each technique to say ---------------------------------------------------------------
@@ -81,6 +90,20 @@ class Method(Engine):
         """The windows that end in (after, until]; no event before `watermark` is expected."""
         raise NotImplementedError
 
+    def into_sessions(
+        self,
+        window: int,
+        placed: Placed,
+        times: np.ndarray,
+        keys: np.ndarray | None,
+        inputs: tuple[np.ndarray, ...],
+    ) -> None:
+        """Take inserted events into buckets of the sessions of `self.sessions[window]`; a buffer has none."""
+
+    def over(self, window: int, sessions: Over) -> Iterator[Rows]:
+        """The answers of these sessions of `self.sessions[window]`."""
+        raise NotImplementedError
+
     def let_go(self, horizon: Tick) -> None:
         """Forget what only windows needed that end at or before the horizon."""
         raise NotImplementedError
@@ -93,13 +116,40 @@ class Method(Engine):
         """How many partials and how many tuples are alive."""
         raise NotImplementedError
 
+    # -- time ------------------------------------------------------------------------------------
+
+    def reach(self) -> tuple[Tick, Tick]:
+        low, high = super().reach()
+        gaps = [s.gap.item() for s in static_sessions(self.query.windows, self.measure)]
+        return low, min([high, *(self.measure.highest - gap - 1 for gap in gaps)])
+
+    def passed(self, watermark: Tick) -> Tick:
+        """Sessions that end before this are over."""
+        return min(max(watermark - self.lateness, self.lowest - 1), self.measure.highest)
+
+    @property
+    def needed(self) -> np.ndarray:
+        """For each key, the first instant that a window which is not final may ask for."""
+        found = np.full(max(1, self.keys.count), self.threshold, self.measure.dtype)
+        for sessions in self.sessions:
+            sessions.lower(found)
+        return found
+
     # -- events in -------------------------------------------------------------------------------
 
     def too_late(self, load: Events) -> tuple[np.ndarray, np.ndarray] | None:
-        """Masks of the events that no window takes any more, and of those among them that had one."""
+        """Masks of the events that no window takes any more, and of those among them that had one.
+
+        An event that would be a session on its own which is over is late for all windows, as in the engine.
+        """
         if self.in_order:
             self._require_order(load.batch, load.times)
             return None
+        if self.sessions:
+            if self.watermark is None:
+                return None
+            late = load.times + min(s.gap for s in self.sessions) < self.passed(self.watermark)
+            return late, late
         if load.scan[0] >= self.threshold:
             return None
         return self.windows.missed(load.times, self.threshold)
@@ -131,7 +181,11 @@ class Method(Engine):
             keys = None if numbers is None else numbers.astype(np.int64)
             arrival = events.arrival + np.arange(len(times) if self.partials.timed else 0)
             inputs = self.partials.inputs(encoded, times, arrival)
-            self.insert(times, keys, tuple(map(read_only, inputs)), events.scan[2])
+            columns = tuple(map(read_only, inputs))
+            self.insert(times, keys, columns, events.scan[2])
+            for window, sessions in enumerate(self.sessions):
+                placed = sessions.place(times, keys, self.keys.count)
+                self.into_sessions(window, placed, times, keys, columns)
         self.highest_time = events.high if self.highest_time is None else max(self.highest_time, events.high)
 
     def _recode(self, column: str, moved: np.ndarray) -> None:
@@ -156,6 +210,9 @@ class Method(Engine):
         """The rows of the windows that this watermark completes."""
         horizon = self.horizon(watermark)
         rows = [self._batch(part) for part in self.due(self.reached, horizon, self.clamp(watermark))]
+        for window, sessions in enumerate(self.sessions):
+            over = sessions.over(self.passed(watermark))
+            rows += [self._batch(part) for part in self.over(window, over)] if len(over) else []
         self.watermark = watermark
         self.threshold = max(self.threshold, self.windows.first_open_start(horizon))
         self.let_go(horizon)
@@ -204,6 +261,8 @@ class Technique:
     keeps_tuples: ClassVar[bool] = False
     # Whether the order of events is restored where they come out of order.
     restores_order: ClassVar[bool] = True
+    # Why it cannot have sessions; empty if it can.
+    no_sessions: ClassVar[str] = "it takes periodic windows of time"
 
     def __init__(self, query: Query, lateness: DurationLike = 0) -> None:
         self.query = query
@@ -228,8 +287,20 @@ class Technique:
         return Running(self.query, settings, self.method)
 
     def _require_window(self, name: str, window: Window) -> None:
-        if not isinstance(window, (Tumbling, Sliding, Cumulate)):
-            self._refuse(f"window {name!r}", f"it takes periodic windows of time, and this is {window}")
+        if isinstance(window, (Tumbling, Sliding, Cumulate)):
+            return
+        if not isinstance(window, Session):
+            others = "" if self.no_sessions else " and sessions"
+            self._refuse(
+                f"window {name!r}", f"it takes periodic windows of time{others}, and this is {window}"
+            )
+        elif self.no_sessions:
+            self._refuse(f"window {name!r}", f"{self.no_sessions}, and this is {window}")
+        elif window.gap is None:
+            self._refuse(
+                f"window {name!r}",
+                f"the gap of a session must be the same for all events, and this is {window}",
+            )
 
     def _refuse(self, what: str, why: str) -> None:
         raise QueryError(f"{what} cannot be answered by {type(self).__name__}: {why}")

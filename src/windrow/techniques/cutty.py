@@ -309,3 +309,4 @@ class Cutty(Technique):
     """See the module."""
 
     method = _Cutty
+    no_sessions = "its slices begin at the same instants for all keys, and each key has sessions of its own"

@@ -14,6 +14,7 @@ from windrow.engine.cache import jit
 from windrow.engine.windows import first_ending_after
 from windrow.measure import Tick
 from windrow.planner.window_set import WindowSet
+from windrow.techniques.sessions import Over
 
 
 @jit
@@ -26,6 +27,27 @@ def first_at(clock, base, mask, low, high, point):
         else:
             high = middle
     return low
+
+
+@jit
+def first_behind(clock, base, mask, low, high, point):
+    """The first entry of low .. high-1 whose time is after `point`; `high` if there is none."""
+    while low < high:
+        middle = (low + high) // 2
+        if clock[base + (middle & mask)] <= point:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@jit
+def find_entries(clock, base, mask, front, end, key, start, last, low, high):
+    """The entries of each key from `start` to `last`, which is the time of the last of them."""
+    for w in range(key.shape[0]):
+        k = key[w]
+        low[w] = first_at(clock, base[k], mask[k], front[k], end[k], start[w])
+        high[w] = first_behind(clock, base[k], mask[k], low[w], end[k], last[w])
 
 
 @jit
@@ -69,9 +91,9 @@ def list_windows(every, offset, whole, rest, after, until, clock, base, mask, fr
 
 @jit
 def evict_before(clock, base, mask, front, end, threshold):
-    """Let the queues begin with their first entry at or after `threshold`."""
+    """Let each queue begin with its first entry at or after its threshold."""
     for q in range(front.shape[0]):
-        front[q] = first_at(clock, base[q], mask[q], front[q], end[q], threshold)
+        front[q] = first_at(clock, base[q], mask[q], front[q], end[q], threshold[q])
 
 
 @dataclass
@@ -84,10 +106,10 @@ class Queues:
     front: np.ndarray
     end: np.ndarray
 
-    def evict(self, threshold: Tick) -> None:
-        """Let go of all entries before `threshold`."""
-        point = self.clock.dtype.type(threshold)
-        evict_before(self.clock, self.base, self.mask, self.front, self.end, point)
+    def evict(self, threshold: Tick | np.ndarray) -> None:
+        """Let go of all entries before `threshold`, which may be one for each queue."""
+        points = np.full(len(self.front), threshold, self.clock.dtype)
+        evict_before(self.clock, self.base, self.mask, self.front, self.end, points)
 
 
 @dataclass
@@ -107,6 +129,14 @@ class Windows:
     def where(self, part: slice | np.ndarray) -> Windows:
         columns = (self.spec, self.key, self.start, self.end, self.first, self.last)
         return Windows(*(column[part] for column in columns))
+
+
+def sessions_due(sessions: Over, queues: Queues) -> Windows:
+    """Sessions that are over, as windows of the entries between their first and their last one."""
+    q, s = queues, sessions
+    first, last = np.empty(len(s), np.int64), np.empty(len(s), np.int64)
+    find_entries(q.clock, q.base, q.mask, q.front, q.end, s.key, s.start, s.last, first, last)
+    return Windows(s.spec, s.key, s.start, s.end, first, last)
 
 
 def windows_due(windows: WindowSet, queues: Queues, after: Tick, until: Tick) -> Windows:

@@ -20,7 +20,7 @@ from __future__ import annotations
 import numpy as np
 
 from windrow.planner.window_set import WindowSet
-from windrow.techniques.base import Technique
+from windrow.techniques.base import CUT_BEFOREHAND, Technique
 from windrow.techniques.fragments import Fragmented, Fragments
 
 
@@ -41,3 +41,4 @@ class Pairs(Technique):
     """See the module."""
 
     method = _Pairs
+    no_sessions = CUT_BEFOREHAND

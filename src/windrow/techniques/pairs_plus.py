@@ -23,7 +23,7 @@ from windrow.engine.cutting import run_end
 from windrow.engine.edges import Edges
 from windrow.measure import Tick
 from windrow.stores.operations import combine, lift, load, put
-from windrow.techniques.base import Method, Technique
+from windrow.techniques.base import CUT_BEFOREHAND, Method, Technique
 from windrow.techniques.due import Windows, windows_due
 from windrow.techniques.flat_fat import between
 from windrow.techniques.partials import events
@@ -179,3 +179,4 @@ class PairsPlus(Technique):
     """See the module."""
 
     method = _Shared
+    no_sessions = CUT_BEFOREHAND

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from windrow.errors import QueryError
-from windrow.techniques.base import Technique
+from windrow.techniques.base import CUT_BEFOREHAND, Technique
 from windrow.techniques.fragments import Fragmented, Fragments
 
 
@@ -37,3 +37,4 @@ class Panes(Technique):
     """See the module."""
 
     method = _Panes
+    no_sessions = CUT_BEFOREHAND

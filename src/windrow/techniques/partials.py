@@ -240,6 +240,16 @@ class Partials:
         columns = zip(shapes, given.identities, given.dtypes, strict=True)
         return tuple(np.full(shape, identity, dtype) for shape, identity, dtype in columns)
 
+    def grown(self, cells: Cells, count: int) -> Cells:
+        """The same cells, and empty ones behind them, so many in all."""
+        had = len(cells[0])
+        if had >= count:
+            return cells
+        more = self.cells(count)
+        for new, old in zip(more, cells, strict=True):
+            new[:had] = old
+        return more
+
     def split_counts(self, cells: Cells) -> Cells:
         """Cells from before the first null, with the numbers of values that are counted from now on."""
         return cells + tuple(cells[self.fields].copy() for _ in self.groups)

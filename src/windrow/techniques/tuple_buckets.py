@@ -5,12 +5,15 @@
                    [b     c    d   ]       b and c are kept twice
                          [c    d      ]
 
-A list is folded when its window ends. It is a chain of chunks, which are used again when the list is gone.
+A list is folded when its window ends. It is a chain of chunks, which are used again when the list is gone. A session
+has one list, for its key alone; when a late event joins two sessions, one of the lists is moved to the end of the
+other.
 
     order       any: a late event is added to its lists; they are sorted at the end if an aggregate asks for order
-    windows     periodic windows of time
+    windows     periodic windows of time, and sessions
     aggregates  all, also those that need the events themselves
-    time        one copy per event and window that holds it, n - 1 combines per window of n events
+    time        one copy per event and window that holds it, and of those that a fused session takes over; n - 1
+                combines per window of n events
     space       the events of each open window, each as often as there are windows that hold it
     paper       Traub et al., Scotty, ACM TODS 2021, section 3.3
 """
@@ -28,10 +31,13 @@ from windrow.techniques.aggregate_buckets import first_open, list_ended, windows
 from windrow.techniques.base import Method, Technique
 from windrow.techniques.folding import Ended, Stretches, folded
 from windrow.techniques.rows import Rows
+from windrow.techniques.sessions import Over, Placed
 from windrow.techniques.tuples import Tuples
 from windrow.techniques.wheel import Wheel
 
 CHUNK = 256
+# Of each list: its first and last chunk, and how many events it has.
+Chains = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @jit
@@ -59,6 +65,28 @@ def count_into_lists(times, ordered, every, offset, whole, rest, floor, base, ma
 
 
 @jit
+def append_run(source, x, stop, slot, head, tail, length, following, free, matrix):
+    """Copy events x .. stop-1 to the end of a list."""
+    while x < stop:
+        at = length[slot] % CHUNK
+        if at == 0:
+            free[0] -= 1
+            chunk = free[1 + free[0]]
+            following[chunk] = -1
+            if length[slot] == 0:
+                head[slot] = chunk
+            else:
+                following[tail[slot]] = chunk
+            tail[slot] = chunk
+        count = min(stop - x, CHUNK - at)
+        to = tail[slot] * CHUNK + at
+        for c in range(matrix.shape[0]):
+            matrix[c, to : to + count] = source[c][x : x + count]
+        length[slot] += count
+        x += count
+
+
+@jit
 def copy_into_lists(
     source, times, ordered, every, offset, whole, rest, floor, base, mask, head, tail, length, following,
     free, matrix,
@@ -74,25 +102,32 @@ def copy_into_lists(
             stop = same_windows(times, e, ordered, since, until)
             for k in range(max(first, floor[i]), last + 1):
                 slot = base[i] + (k & mask[i])
-                x = e
-                while x < stop:
-                    at = length[slot] % CHUNK
-                    if at == 0:
-                        free[0] -= 1
-                        chunk = free[1 + free[0]]
-                        following[chunk] = -1
-                        if length[slot] == 0:
-                            head[slot] = chunk
-                        else:
-                            following[tail[slot]] = chunk
-                        tail[slot] = chunk
-                    count = min(stop - x, CHUNK - at)
-                    to = tail[slot] * CHUNK + at
-                    for c in range(matrix.shape[0]):
-                        matrix[c, to : to + count] = source[c][x : x + count]
-                    length[slot] += count
-                    x += count
+                append_run(source, e, stop, slot, head, tail, length, following, free, matrix)
             e = stop
+
+
+@jit
+def fuse_lists(into, gone, head, tail, length, following, free, matrix):
+    """Move the events of lists `gone` to the ends of lists `into`. One chunk that is free is enough."""
+    for f in range(into.shape[0]):
+        left = length[gone[f]]
+        chunk = head[gone[f]]
+        while left > 0:
+            first = chunk * CHUNK
+            stop = first + min(left, CHUNK)
+            append_run(matrix, first, stop, into[f], head, tail, length, following, free, matrix)
+            left -= CHUNK
+            free[1 + free[0]] = chunk
+            free[0] += 1
+            chunk = following[chunk]
+        length[gone[f]] = 0
+
+
+@jit
+def copy_into_sessions(source, run, session, head, tail, length, following, free, matrix):
+    """Copy events run[r] .. run[r+1]-1 to the end of the list of session[r]."""
+    for r in range(session.shape[0]):
+        append_run(source, run[r], run[r + 1], session[r], head, tail, length, following, free, matrix)
 
 
 @jit
@@ -130,14 +165,24 @@ def sort_lists(clock, window, position, matrix):
         begin = end
 
 
+def no_lists() -> Chains:
+    return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64)
+
+
+def more_chunks(length: np.ndarray, sizes: np.ndarray) -> int:
+    """How many chunks lists of these lengths need besides those they have, to take so many more events each."""
+    return int((-(-(length + sizes) // CHUNK) - -(-length // CHUNK)).sum())
+
+
 class Lists(Method):
     def prepare(self) -> None:
         in_order = any(not a.algebra.commutative for a in self.query.aggregates.values())
         self._tuples = Tuples(self.partials, timed=in_order, keyed=self.keyed)
         self._wheel = Wheel(len(self.windows.every))
         self._floor = np.full(len(self.windows.every), np.iinfo(np.int64).min)
-        # Of each list: its first and last chunk, and how many events it has.
-        self._lists = tuple(np.zeros(0, np.int64) for _ in range(3))
+        self._lists = no_lists()
+        # Of each window of sessions, a list for each number.
+        self._sessions = [no_lists() for _ in self.sessions]
         self._following = np.zeros(0, np.int64)
         self._free = np.zeros(1, np.int64)
 
@@ -166,12 +211,12 @@ class Lists(Method):
         """Have lists for windows low .. high of each placement."""
         origin = self._wheel.fit(low, high, 1, self.settings.max_slices)
         if origin is not None:
-            self._lists = tuple(np.where(origin >= 0, column[origin], 0) for column in self._padded())
+            head, tail, length = (np.where(origin >= 0, column[origin], 0) for column in self._padded())
+            self._lists = head, tail, length
 
     def make_room_for(self, sizes: np.ndarray) -> None:
         """Have free chunks for so many more events in each list."""
-        chunks = -(-(self._length + sizes) // CHUNK) - -(-self._length // CHUNK)
-        self._make_room(int(chunks.sum()))
+        self._make_room(more_chunks(self._length, sizes))
 
     def _padded(self) -> list[np.ndarray]:
         """The lists with one more, empty: what -1 stands for."""
@@ -200,14 +245,42 @@ class Lists(Method):
         placement, number, slot = list_ended(w, self._wheel, until, 1, self._length)
         start = w.offset[placement] + number * w.every[placement]
         end = w.offset[placement] + (number + w.whole[placement]) * w.every[placement] + w.rest[placement]
-        head, _, length = self._lists
+        yield from self._folded(Ended(w.owner[placement], start, end), slot, self._lists)
+
+    def into_sessions(
+        self,
+        window: int,
+        placed: Placed,
+        times: np.ndarray,
+        keys: np.ndarray | None,
+        inputs: tuple[np.ndarray, ...],
+    ) -> None:
+        room = self.sessions[window].room
+        head, tail, length = (np.append(c, np.zeros(room - len(c), np.int64)) for c in self._sessions[window])
+        lists = self._sessions[window] = head, tail, length
+        if len(placed.gone):
+            self._make_room(1)
+            fuse_lists(placed.into, placed.gone, *lists, self._following, self._free, self._tuples.matrix)
+        sizes = np.bincount(placed.session, placed.sizes, minlength=room).astype(np.int64)
+        self._make_room(more_chunks(length, sizes))
+        source = self._tuples.source(times, keys, inputs)
+        chunks = (self._following, self._free, self._tuples.matrix)
+        copy_into_sessions(source, placed.run, placed.session, *lists, *chunks)
+
+    def over(self, window: int, sessions: Over) -> Iterator[Rows]:
+        ended = Ended(sessions.spec, sessions.start, sessions.end)
+        return self._folded(ended, sessions.number, self._sessions[window])
+
+    def _folded(self, ended: Ended, slot: np.ndarray, lists: Chains) -> Iterator[Rows]:
+        """Rows of the windows with these lists, which are empty then."""
+        head, _, length = lists
         count = int((-(-length[slot] // CHUNK)).sum())
         found = Stretches(*(np.empty(count, np.int64) for _ in range(3)))
         list_chunks(slot, head, length, self._following, found.window, found.first, found.last)
         if self._tuples.timed:
             position, window = found.positions()
             sort_lists(self._tuples.clock, window, position, self._tuples.matrix)
-        yield from folded(self, self._tuples, Ended(w.owner[placement], start, end), found)
+        yield from folded(self, self._tuples, ended, found)
         length[slot] = 0
         free = int(self._free[0])
         self._free[1 + free : 1 + free + count] = found.first // CHUNK
@@ -223,7 +296,7 @@ class Lists(Method):
         self._tuples.recode(column, moved)
 
     def live(self) -> tuple[int, int]:
-        return 0, int(self._length.sum())
+        return 0, sum(int(length.sum()) for _, _, length in (self._lists, *self._sessions))
 
 
 class TupleBuckets(Technique):
@@ -231,3 +304,4 @@ class TupleBuckets(Technique):
 
     method = Lists
     keeps_tuples = True
+    no_sessions = ""

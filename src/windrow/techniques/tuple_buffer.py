@@ -7,7 +7,7 @@
 A late event is inserted where it belongs, and all events behind it move by one place.
 
     order       any; a late event moves as many events as came after it in time
-    windows     periodic windows of time
+    windows     periodic windows of time, and sessions: the tuples of a session lie between its first and its last one
     aggregates  all, also those that need the events themselves
     time        O(1) per event in order, n - 1 combines per window of n events
     space       the events of all open windows
@@ -22,10 +22,13 @@ import numpy as np
 
 from windrow.engine.cache import jit
 from windrow.measure import INT64_MAX, Tick
+from windrow.stores.operations import combine, lift, load, put
 from windrow.techniques.base import Method, Technique
-from windrow.techniques.due import Queues, windows_due
+from windrow.techniques.due import Queues, Windows, sessions_due, windows_due
 from windrow.techniques.folding import Ended, Stretches, folded
+from windrow.techniques.partials import events
 from windrow.techniques.rows import Rows
+from windrow.techniques.sessions import Over
 from windrow.techniques.tuples import Tuples
 
 # The mask of a ring that never begins anew: a place is a place.
@@ -55,6 +58,38 @@ def insert_sorted(source, times, matrix, clock, begin, end):
             matrix[c, at] = source[c][e]
         end += 1
     return end
+
+
+@jit
+def in_sessions(clock, keys, begin, end, start, last, following, stop, position, row):
+    """The tuples of begin .. end-1 that are in one of these sessions, and in which; how many there are.
+
+    Sessions lie in the order of keys, then of time: those of key k are following[k] .. stop[k]-1.
+    """
+    count = 0
+    for i in range(begin, end):
+        k = keys[i]
+        while following[k] < stop[k] and last[following[k]] < clock[i]:
+            following[k] += 1
+        s = following[k]
+        if s < stop[k] and start[s] <= clock[i]:
+            position[count] = i
+            row[count] = s
+            count += 1
+    return count
+
+
+def fold_rows(inputs, position, row, cells):
+    """Combine each of these tuples into the cell of its row; how many combines that took."""
+    combines = 0
+    for i in range(position.shape[0]):
+        r = row[i]
+        if events(cells, r) == 0:
+            put(cells, r, lift(inputs, position[i]))
+        else:
+            put(cells, r, combine(load(cells, r), lift(inputs, position[i])))
+            combines += 1
+    return combines
 
 
 class _Buffer(Method):
@@ -89,16 +124,42 @@ class _Buffer(Method):
         self._begin, self._end = 0, live
 
     def due(self, after: Tick, until: Tick, watermark: Tick) -> Iterator[Rows]:
-        tuples = self._tuples
+        yield from self._folded(windows_due(self.windows, self._queue, after, until))
+
+    def over(self, window: int, sessions: Over) -> Iterator[Rows]:
+        if self.keyed:
+            yield self._of_each_key(sessions.where(np.lexsort((sessions.start, sessions.key))))
+        else:
+            yield from self._folded(sessions_due(sessions, self._queue))
+
+    @property
+    def _queue(self) -> Queues:
         front, end = np.array([self._begin]), np.array([self._end])
-        queues = Queues(tuples.clock, np.zeros(1, np.int64), EVERYWHERE, front, end)
-        due = windows_due(self.windows, queues, after, until)
-        stretches = Stretches(np.arange(len(due)), due.first, due.last)
-        yield from folded(self, tuples, Ended(due.spec, due.start, due.end), stretches)
+        return Queues(self._tuples.clock, np.zeros(1, np.int64), EVERYWHERE, front, end)
+
+    def _folded(self, windows: Windows) -> Iterator[Rows]:
+        stretches = Stretches(np.arange(len(windows)), windows.first, windows.last)
+        return folded(self, self._tuples, Ended(windows.spec, windows.start, windows.end), stretches)
+
+    def _of_each_key(self, sessions: Over) -> Rows:
+        """Sessions whose tuples lie among those of other keys: one pass over all."""
+        tuples, known = self._tuples, np.arange(self.keys.count)
+        clock = tuples.clock[self._begin : self._end]
+        low = self._begin + int(np.searchsorted(clock, sessions.start.min()))
+        high = self._begin + int(np.searchsorted(clock, sessions.last.max(), side="right"))
+        position, row = np.empty(high - low, np.int64), np.empty(high - low, np.int64)
+        following, stop = (np.searchsorted(sessions.key, known, side=side) for side in ("left", "right"))
+        bounds = (sessions.start, sessions.last, following, stop)
+        count = in_sessions(tuples.clock, tuples.keys, low, high, *bounds, position, row)
+        position, row = position[:count], row[:count]
+        cells = self.partials.cells(len(sessions))
+        self.combines += int(self.partials.loop(fold_rows)(tuples.inputs, position, row, cells))
+        kept = tuples.kept(position, row) if self.partials.kept else None
+        return Rows(sessions.spec, sessions.start, sessions.end, sessions.key, cells, kept)
 
     def let_go(self, horizon: Tick) -> None:
         clock = self._tuples.clock[self._begin : self._end]
-        self._begin += int(np.searchsorted(clock, self.threshold))
+        self._begin += int(np.searchsorted(clock, self.needed.min()))
 
     def widen(self) -> None:
         self._tuples.widen()
@@ -115,3 +176,4 @@ class TupleBuffer(Technique):
 
     method = _Buffer
     keeps_tuples = True
+    no_sessions = ""

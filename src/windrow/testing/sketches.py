@@ -78,8 +78,16 @@ def _moments(aggregate: Moments, rows: Rows) -> list[float] | None:
     if not rows:
         return None
     numbers = [float(x) for x in column(rows)]
-    powers = [_power_sum(numbers, i) for i in range(1, aggregate.k + 1)]
-    return [float(len(numbers)), min(numbers, key=order), max(numbers, key=order), *powers]
+    exponents = range(1, aggregate.k + 1)
+    powers = [_power_sum(numbers, i) for i in exponents]
+    logs = _logs(numbers)
+    more = [float(len(logs)), *(_power_sum(logs, i) for i in exponents)] if aggregate.logs else []
+    return [float(len(numbers)), min(numbers, key=order), max(numbers, key=order), *powers, *more]
+
+
+def _logs(numbers: list[float]) -> list[float]:
+    """The logarithms of those that have one."""
+    return [math.log(x) for x in numbers if x > 0]
 
 
 def _power(x: float, exponent: int) -> float:
@@ -91,7 +99,7 @@ def _power(x: float, exponent: int) -> float:
 
 
 def _power_sum(numbers: list[float], exponent: int) -> float:
-    return float(exact_sum([_power(x, exponent) for x in numbers]))
+    return float(exact_sum([_power(x, exponent) for x in numbers])) if numbers else 0.0
 
 
 def _accepts_moments(aggregate: Moments, rows: Rows, expected: Any, actual: Any) -> bool:
@@ -100,7 +108,20 @@ def _accepts_moments(aggregate: Moments, rows: Rows, expected: Any, actual: Any)
     numbers = [float(x) for x in column(rows)]
     if not all(near(e, a, 1e-15 * abs(e)) for e, a in zip(expected[:3], actual[:3], strict=True)):
         return False
-    for exponent, (want, got) in enumerate(zip(expected[3:], actual[3:], strict=True), start=1):
+    powers = slice(3, 3 + aggregate.k)
+    if not _sums_are_near(numbers, expected[powers], actual[powers]):
+        return False
+    if not aggregate.logs:
+        return True
+    positive, *logs = expected[powers.stop :]
+    return bool(positive == actual[powers.stop]) and _sums_are_near(
+        _logs(numbers), logs, actual[powers.stop + 1 :]
+    )
+
+
+def _sums_are_near(numbers: list[float], expected: list[float], actual: list[float]) -> bool:
+    """Whether the sums of powers of some numbers, the first power first, are near enough."""
+    for exponent, (want, got) in enumerate(zip(expected, actual, strict=True), start=1):
         sizes = [abs(_power(x, exponent)) for x in numbers]
         overflows = all(map(math.isfinite, numbers)) and math.isinf(sum(sizes))
         bound = 1e-12 * sum(size for size in sizes if math.isfinite(size)) + 1e-300
