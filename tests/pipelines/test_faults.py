@@ -185,6 +185,25 @@ def test_a_broker_that_is_killed_and_started_again_is_waited_for(
     assert job.result(spark) == answer(FIRST)
 
 
+@pytest.mark.parametrize(
+    ("is_there", "said"),
+    [
+        (False, "the Kafka broker does not answer: see that it runs at the address given, and start again"),
+        (True, "the topic is not there: create it, and start again"),
+    ],
+    ids=["broker", "topic"],
+)
+def test_a_broker_or_a_topic_that_stays_away_is_a_clear_error(
+    spark: Any, kafka_server: Kafka, tmp_path: Path, is_there: bool, said: str
+) -> None:
+    """A stream waits no longer than it was asked to."""
+    servers = kafka_server.servers if is_there else "127.0.0.1:1"
+    job = Job(servers, "nowhere", str(tmp_path), reading={"patience": "500 milliseconds"})
+    with pytest.raises(StreamingQueryException) as failure:
+        job.run(spark)
+    assert str(plainly(failure.value, checkpoint="state")).startswith(said)
+
+
 def test_a_driver_that_is_killed_at_any_point_leaves_a_table_without_gaps_and_without_doubles(
     spark: Any,
     kafka_server: Kafka,
