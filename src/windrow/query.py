@@ -179,6 +179,7 @@ class Query:
         >>> print(q.explain().splitlines()[0])
         1 window, 1 aggregate, one pass over 'ts'
         """
+        from windrow.engine.pairing import has_exact_inverse
         from windrow.planner.explain import explain
 
         if engine not in ("embedded", "spark"):
@@ -186,7 +187,7 @@ class Query:
         if (engine == "spark") != (df is not None) or (options and df is None):
             raise QueryError('a DataFrame and options are explained with engine="spark", and only with it')
         if df is None:
-            return explain(self, schema, lateness=lateness)
+            return explain(self, schema, lateness=lateness, exact=has_exact_inverse)
         from windrow.spark.explain import explain as explain_on_spark
 
         return explain_on_spark(self, df, lateness=lateness, **options)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pyarrow as pa
@@ -21,9 +22,11 @@ from windrow.span import Learned, Span
 from windrow.windows.layout import is_aligned, needs_order
 from windrow.windows.session import Session
 
+Exact = Callable[[Bound], bool]
 
-def explain(query: Query, schema: pa.Schema | None, *, lateness: DurationLike) -> str:
-    """See `Query.explain`."""
+
+def explain(query: Query, schema: pa.Schema | None, *, lateness: DurationLike, exact: Exact) -> str:
+    """See `Query.explain`; `exact` says of an aggregate whether its partials can be taken out again without a trace."""
     lines = [
         f"{_count(len(query.windows), 'window')}, {_count(len(query.aggregates), 'aggregate')}, one pass"
     ]
@@ -31,8 +34,8 @@ def explain(query: Query, schema: pa.Schema | None, *, lateness: DurationLike) -
         f", per {', '.join(query.key)}" if query.key else ""
     )
     windows = _placed(query, schema)
-    lines += _shared(query, windows) + _kept(query, schema) + _lasting(query, schema)
-    lines += _sizes(query, schema, windows, lateness) + _decisions(query)
+    lines += _shared(query, windows) + _kept(query, schema) + _lasting(query, schema, exact)
+    lines += _sizes(query, schema, windows, lateness, exact) + _decisions(query)
     return "\n".join(lines)
 
 
@@ -136,7 +139,7 @@ def cell_bytes(partial: Scalars | Sketch) -> int:
     return 8 + sum((1 if f.dtype == "u1" else 8) * (f.width or 1) for f in partial.fields)
 
 
-def _lasting(query: Query, schema: pa.Schema | None) -> list[str]:
+def _lasting(query: Query, schema: pa.Schema | None, exact: Exact) -> list[str]:
     """What becomes of an event that lasts."""
     if not isinstance(query.time, Span):
         return []
@@ -145,7 +148,11 @@ def _lasting(query: Query, schema: pa.Schema | None) -> list[str]:
         ways: dict[str, list[str]] = {}
         for aggregate in query.aggregates.values():
             bound = _bound(aggregate, schema)
-            way = "as its type allows" if bound is None else spanning.way_of(bound.partial)
+            # What a function of the user's own returns depends on the types that it is given.
+            unknown = bound is None or (schema is None and _is_own(bound))
+            way = "as its types allow"
+            if bound is not None and not unknown:
+                way = spanning.way_of(bound.partial, exact=exact(bound))
             ways.setdefault(way, []).append(str(aggregate))
         lines += [f"  {', '.join(names):<26} {way}" for way, names in ways.items()]
     release = query.time.release
@@ -158,8 +165,12 @@ def _lasting(query: Query, schema: pa.Schema | None) -> list[str]:
     return lines
 
 
+def _is_own(bound: Bound) -> bool:
+    return isinstance(bound.partial, Scalars) and bound.partial.own
+
+
 def _sizes(
-    query: Query, schema: pa.Schema | None, windows: WindowSet | None, lateness: DurationLike
+    query: Query, schema: pa.Schema | None, windows: WindowSet | None, lateness: DurationLike, exact: Exact
 ) -> list[str]:
     if windows is None:
         return []
@@ -180,11 +191,11 @@ def _sizes(
         f"live per key: at most about {slices:,.0f} slices (where there are events), "
         f"{windows.windows_per_event:,.0f} windows, {slices * fixed:,.0f} bytes of fixed size",
         "state: aligned, one matrix of slices x keys per partial, because context-free windows cut every key alike",
-        *_stores(query, schema, windows),
+        *_stores(query, schema, windows, exact),
     ]
 
 
-def _stores(query: Query, schema: pa.Schema | None, windows: WindowSet) -> list[str]:
+def _stores(query: Query, schema: pa.Schema | None, windows: WindowSet, exact: Exact) -> list[str]:
     """By which store each partial is merged where many windows are due at once, and what others would cost."""
     if not len(windows.every):
         return []
@@ -197,9 +208,10 @@ def _stores(query: Query, schema: pa.Schema | None, windows: WindowSet) -> list[
         bound = _bound(aggregate, schema)
         if bound is None or not isinstance(bound.partial, (Scalars, Sketch)) or not bound.partial.fields:
             continue
-        exact = all(f.dtype != "f" for f in bound.partial.fields)
         load = replace(load, width=width_of(bound.partial))
-        best, *others = estimates(load, possible(bound.partial, exact=exact))
+        # Without a schema, nothing of the user's own is compiled to find out.
+        sure = (schema is not None or not _is_own(bound)) and exact(bound)
+        best, *others = estimates(load, possible(bound.partial, exact=sure))
         rest = ", ".join(f"{e.store} {e.nanoseconds / load.windows:,.0f}" for e in others)
         line = f"  {bound.partial.name:<26} {best.store} {best.nanoseconds / load.windows:,.0f}, not {rest}"
         if line not in told:

@@ -8,6 +8,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from windrow.durations import DurationLike
+from windrow.engine.pairing import has_exact_inverse
 from windrow.errors import QueryError
 from windrow.planner import explain as planner
 from windrow.query import Query
@@ -27,7 +28,8 @@ def explain(query: Query, df: DataFrame, *, lateness: DurationLike, **options: A
             f"options of on_spark are {known}; not all of these are: {', '.join(options)}"
         ) from None
     plan = fit(query, df, asked)
-    return "\n".join([*_way(plan), "", planner.explain(query, plan.task.schema, lateness=lateness)])
+    told = planner.explain(query, plan.task.schema, lateness=lateness, exact=has_exact_inverse)
+    return "\n".join([*_way(plan), "", told])
 
 
 def _way(plan: Plan) -> list[str]:
