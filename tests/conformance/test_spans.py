@@ -9,6 +9,8 @@ two rows     events that are open, closed in time, late or never
 from __future__ import annotations
 
 import math
+from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -26,12 +28,14 @@ from windrow.testing.span_strategies import (
     ENDS,
     TICKS,
     TIMES,
+    releases,
     span_queries,
     span_streams,
     two_row_streams,
     with_bad_rows,
+    with_changes,
 )
-from windrow.testing.strategies import KEYS, SIGNALS, batchings, schedules
+from windrow.testing.strategies import KEYS, SIGNALS, batchings, schedules, windows
 
 MODES = ("append", "update")
 MOMENTS = ("start", "end")
@@ -138,7 +142,7 @@ def drawn_steps(data: Any, table: pa.Table) -> list[tuple[str, Any]]:
 def test_random_queries_agree_step_by_step(mode, data):
     time = data.draw(st.sampled_from(TIMES))
     contributes = data.draw(st.sampled_from(["whole", "whole", "whole", "prorated"]))
-    release = data.draw(st.sampled_from([0, 0, 3, 10]))
+    release = data.draw(releases(floating=time == pa.float64()))
     span = wr.span("since", "until", contributes=contributes, release=release)
     table = data.draw(span_streams(time=time, columns=COLUMNS, spread=15, min_size=3))
     query = data.draw(span_queries(time=time, span=span, columns=COLUMNS))
@@ -152,7 +156,8 @@ def test_random_queries_agree_step_by_step(mode, data):
 def test_one_instant_of_each_event_agrees_step_by_step(mode, data):
     time = data.draw(st.sampled_from(TIMES))
     contributes = data.draw(st.sampled_from(MOMENTS))
-    span = wr.span("since", "until", contributes=contributes, release=data.draw(st.sampled_from([0, 3])))
+    release = data.draw(releases(floating=time == pa.float64()))
+    span = wr.span("since", "until", contributes=contributes, release=release)
     table = data.draw(span_streams(time=time, columns=SIGNALS | COLUMNS, spread=12, min_size=3))
     query = data.draw(span_queries(time=time, span=span, columns=COLUMNS))
     lateness = data.draw(st.sampled_from([0, 4, 20]))
@@ -164,11 +169,33 @@ def test_one_instant_of_each_event_agrees_step_by_step(mode, data):
 @given(data=st.data())
 def test_open_events_agree_step_by_step(mode, data):
     time = data.draw(st.sampled_from(TICKS))
-    span = wr.span("since", "until", id="who", release=data.draw(st.sampled_from([0, 0, 3])))
+    span = wr.span("since", "until", id="who", release=data.draw(releases()))
     table = data.draw(two_row_streams(time=time, columns=COLUMNS))
     query = data.draw(span_queries(time=time, span=span, columns=COLUMNS))
     lateness = data.draw(st.sampled_from([0, 4, 20]))
     check_steps(query, drawn_steps(data, table), mode=mode, lateness=lateness, on_bad="divert")
+
+
+@pytest.mark.parametrize("kind", ["whole", "two rows", "prorated", "start", "end"])
+@settings(max_examples=20)
+@given(data=st.data())
+def test_windows_and_aggregates_that_come_and_go_agree_step_by_step(kind, data):
+    two_rows = kind == "two rows"
+    time = data.draw(st.sampled_from(TICKS if two_rows else TIMES))
+    contributes = "whole" if two_rows else kind
+    span = wr.span("since", "until", id="who" if two_rows else None, contributes=contributes)
+    table = data.draw((two_row_streams if two_rows else span_streams)(time=time, columns=COLUMNS, spread=15))
+    placed = data.draw(st.lists(windows(time), min_size=1, max_size=2))
+    query = replace(
+        data.draw(
+            span_queries(time=time, span=SHARES if contributes == "prorated" else WHOLE, columns=COLUMNS)
+        ),
+        time=span,
+        windows=MappingProxyType({f"w{i}": window for i, window in enumerate(placed)}),
+    )
+    steps = data.draw(with_changes(drawn_steps(data, table), query, time=time, columns=COLUMNS))
+    mode, lateness = data.draw(st.sampled_from(MODES)), data.draw(st.sampled_from([0, 4, 20]))
+    check_steps(query, steps, mode=mode, lateness=lateness, on_bad="divert")
 
 
 @pytest.mark.parametrize("two_rows", [False, True], ids=["one row", "two rows"])

@@ -204,3 +204,9 @@ def test_far_times_do_not_overflow(data):
         before, after = neighbours(windows, np.array([t]))
         assert before[0] <= t < after[0]
         assert after[0] - before[0] <= windows.every.max()
+
+
+def test_edges_of_a_range_longer_than_an_int64_are_all_there():
+    events = pa.table({"t": [-6 * 10**18, 6 * 10**18]})
+    query = wr.query(time="t", windows={"w": wr.tumbling(10**18)}, aggregates={"n": wr.count()})
+    assert query.run(events)["start"].to_pylist() == [-6 * 10**18, 6 * 10**18]

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import windrow as wr
 from windrow.aggregates.extremes import PLAIN
 from windrow.durations import parse_duration
-from windrow.engine.spanning.across import Crossed, Extent, survey
+from windrow.engine.spanning.across import Balance, Crossed, Extent, crossed_by
 from windrow.engine.spanning.placing import Ranges
 from windrow.engine.spanning.release import Release
 from windrow.measure import Measure
 from windrow.planner import spanning
 from windrow.testing import assert_same, oracle, replay
+from windrow.testing.spans import learned_delay
 
 SLICES = 40
 
@@ -38,7 +41,7 @@ def test_a_tree_of_any_height_notes_what_each_slice_notes(data, keys, height):
     values = [np.arange(len(rows)) * 7 % 5]
     plain, tree = crossed(keys), crossed(keys)
     plain.note_each(ranges, values)
-    extent = Extent(*survey(low, high))
+    extent = Extent(*crossed_by(low, high))
     if extent.events:
         tree.note_in_tree(ranges, values, extent, np.arange(keys), key, height)
     assert tree.n.tolist() == plain.n.tolist()
@@ -57,12 +60,53 @@ def test_many_keys_make_a_tree_too_dear():
 
 @given(st.lists(st.integers(0, 10**12), min_size=1, max_size=50), st.floats(0.01, 1.0))
 def test_a_learned_delay_is_never_shorter_than_its_share_of_events_and_hardly_longer(lengths, quantile):
-    release = Release(wr.learned(quantile), Measure("t", pa.int64()))
+    measure = Measure("t", pa.int64())
+    release = Release(wr.learned(quantile), measure)
     starts = np.zeros(len(lengths), np.int64)
-    release.note(starts, np.array(lengths))
+    release.note(release.lengths(starts, np.array(lengths)))
     # From the first instant to the last one, and one tick more to the end.
     exact = sorted(lengths)[int(np.ceil(quantile * len(lengths))) - 1] + 1
-    assert exact <= release.delay <= exact + exact / 16 + 1
+    assert exact <= release.delay <= exact + exact / 16
+    assert release.delay == learned_delay([Fraction(n + 1) for n in lengths], quantile, measure)
+
+
+@given(st.lists(st.floats(1e-300, 1e300), min_size=1, max_size=20), st.floats(-1e300, 1e300))
+@example([0.001], 0.0)
+@example([0.25], -1e-20)
+def test_a_learned_delay_of_floats_is_as_close(lengths, since):
+    measure = Measure("t", pa.float64())
+    release = Release(wr.learned(1.0), measure)
+    starts = np.full(len(lengths), since)
+    ends = np.maximum(since + np.array(lengths), np.nextafter(starts, np.inf))
+    release.note(release.lengths(starts, np.nextafter(ends, -np.inf)))
+    exact = [Fraction(end.item()) - Fraction(since) for end in ends]
+    assert max(exact) <= Fraction(release.delay) <= max(exact) * 17 / 16
+    assert release.delay == learned_delay(exact, 1.0, measure)
+
+
+def test_the_length_that_no_int64_can_tell_is_learned():
+    release = Release(wr.learned(1.0), Measure("t", pa.int64()))
+    release.note(release.lengths(np.array([-6 * 10**18]), np.array([6 * 10**18 - 1])))
+    assert 12 * 10**18 <= release.delay <= 12 * 10**18 * 17 // 16
+
+
+@pytest.mark.parametrize("contributes", ["whole", "prorated", "start", "end"])
+def test_a_release_is_learned_from_lengths_whatever_events_contribute(contributes):
+    span = wr.span("since", "until", contributes=contributes, release=wr.learned(1.0))
+    query = wr.query(time=span, windows={"w": wr.tumbling(10)}, aggregates={"n": wr.count()})
+    operator = query.operator()
+    operator.process(pa.table({"since": [0, 1], "until": [100, 101]}))
+    assert operator.advance(109).num_rows == 0
+    assert operator.advance(110).num_rows == (0 if contributes == "end" else 1)
+
+
+def test_a_release_is_learned_from_events_in_two_rows_once_they_are_over():
+    operator = asked(id="x", release=wr.learned(1.0)).operator()
+    nothing = pa.array([None], pa.int64())
+    operator.process(pa.table({"since": [0], "until": nothing, "x": [1]}))
+    assert operator.lasting.release.delay == 0
+    operator.process(pa.table({"since": nothing, "until": [100], "x": [1]}))
+    assert operator.lasting.release.delay == 100
 
 
 def test_a_fixed_delay_is_what_the_user_said():
@@ -144,3 +188,116 @@ def test_an_event_far_ahead_costs_only_its_own_slices():
     events = pa.table({"since": [0, 10**15], "until": [30, 10**15 + 30], "x": [1, 2]})
     answer = asked().run(events)
     assert_same(oracle(asked(), events), answer)
+
+
+def test_a_limit_longer_than_any_event_is_none():
+    events = pa.table({"since": [0], "until": [30], "x": [1]})
+    assert_same(asked().run(events), asked(longest=2**70).run(events))
+    days = pa.table({"since": pa.array([0], pa.timestamp("ns")), "until": pa.array([1], pa.timestamp("ns"))})
+    span = wr.span("since", "until", longest="1000000 days")
+    query = wr.query(time=span, windows={"w": wr.tumbling("1 day")}, aggregates={"n": wr.count()})
+    assert query.run(days).num_rows == 1
+
+
+def not_seven(total):
+    if total == 7:
+        raise ValueError("seven")
+    return total
+
+
+def test_an_advance_that_fails_leaves_open_events_as_they_were():
+    own = wr.aggregate(
+        lift=lambda x: x, combine=lambda a, b: a + b, lower=not_seven, identity=0, columns=["x"]
+    )
+    query = wr.query(
+        time=wr.span("since", "until", id="who"),
+        windows={"w": wr.tumbling(5)},
+        aggregates={"n": wr.count(), "own": own},
+    )
+    operator = query.operator()
+    nothing = pa.array([None], pa.int64())
+    operator.process(pa.table({"since": [1], "until": nothing, "who": [1], "x": [7]}))
+    before = operator.snapshot()
+    with pytest.raises(wr.UserFunctionError, match="seven"):
+        operator.advance(20)
+    assert operator.snapshot() == before
+    operator.process(pa.table({"since": nothing, "until": [3], "who": [1], "x": nothing}))
+    assert operator.late().num_rows == 0
+
+
+def test_keys_of_open_events_are_not_forgotten():
+    many = 3_000
+    query = wr.query(
+        time=wr.span("since", "until", id="who"),
+        key="who",
+        windows={"w": wr.tumbling(5)},
+        aggregates={"n": wr.count(), "all": wr.collect("who")},
+    )
+    operator = query.operator()
+    nothing = pa.nulls(many, pa.int64())
+    operator.process(pa.table({"since": [1] * many, "until": nothing, "who": np.arange(many)}))
+    for watermark in (5, 10, 15):
+        rows = operator.advance(watermark)
+        assert rows["all"].to_pylist() == [[who] for who in rows["who"].to_pylist()]
+        assert rows.num_rows == many
+
+
+def test_open_events_keep_dictionaries_and_columns_that_some_batches_lack():
+    def opening(who, letter, **more):
+        columns = {"since": [1], "until": pa.array([None], pa.int64()), "who": [who]}
+        return pa.table(columns | {"letter": pa.array([letter]).dictionary_encode()} | more)
+
+    query = wr.query(
+        time=wr.span("since", "until", id="who"),
+        key="letter",
+        windows={"w": wr.tumbling(5)},
+        aggregates={"n": wr.count()},
+    )
+    operator = query.operator()
+    operator.process(opening(1, "a", name=pa.array(["ann"], pa.string_view()), list=[[1]]))
+    operator.process(opening(2, "b"))
+    with pytest.raises(wr.QueryError, match="'list', which is not kept of the 2 events that are open"):
+        operator.add_aggregate("lists", wr.count("list"))
+    operator.add_aggregate("names", wr.concat("name"))
+    operator = operator.query.restore(operator.snapshot())
+    rows = operator.advance(10).to_pylist()[-2:]
+    assert [(row["letter"], row["names"]) for row in rows] == [("a", "ann"), ("b", None)]
+
+
+@pytest.mark.parametrize("type_", [pa.int64(), pa.float64()], ids=str)
+def test_explain_and_engine_agree_on_what_can_be_taken_out_again(type_):
+    schema = pa.schema([("since", pa.int64()), ("until", pa.int64()), ("x", type_)])
+    own = wr.aggregate(
+        lift=lambda x: x, combine=lambda a, b: a + b, invert=lambda a, b: a - b, identity=0, columns=["x"]
+    )
+    query = wr.query(time=wr.span("since", "until"), windows={"w": wr.tumbling(5)}, aggregates={"own": own})
+    operator = query.operator()
+    operator.prepare(schema)
+    (across,) = operator.engines[0].across.values()
+    assert ("noted twice" in query.explain(schema)) == isinstance(across, Balance)
+    assert isinstance(across, Balance) == (type_ == pa.int64())
+    assert "as its types allow" in query.explain()
+
+
+def test_a_window_that_is_added_is_not_there_before_it_is_complete():
+    """So an event that only such windows would have held is late if the others are final, and is not if there is none."""
+    operator = asked().operator()
+    operator.process(pa.table({"since": [14], "until": [19], "x": [1]}))
+    assert operator.add_window("long", wr.sliding(40, every=5)) == 20
+    operator.advance(40)
+    early = pa.table({"since": [4], "until": [12], "x": [1]})
+    operator.process(early)
+    assert operator.late().equals(early)
+
+
+def test_a_window_can_be_added_when_all_others_are_over():
+    query = wr.query(
+        time=wr.span("since", "until"), windows={"w": wr.band(3, length=5)}, aggregates={"n": wr.count()}
+    )
+    operator = query.operator()
+    operator.process(pa.table({"since": [4], "until": [9]}))
+    operator.advance(60)
+    operator.process(pa.table({"since": [61], "until": [64]}))
+    assert operator.add_window("more", wr.tumbling(5)) == 65
+    operator.process(pa.table({"since": [66], "until": [68]}))
+    assert operator.finish()["n"].to_pylist() == [1]

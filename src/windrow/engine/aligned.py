@@ -10,6 +10,7 @@ advance(watermark)   windows due -> merge slices -> lower, then let go of dead s
 
 from __future__ import annotations
 
+import math
 from copy import copy
 
 import numpy as np
@@ -46,6 +47,7 @@ class Aligned(Engine):
         self.backlog: set[str] = set()
         self.fresh_seen = False
         self.threshold: Tick = self.lowest
+        self.kept_from: Tick | None = None
         self._edges = Edges(self.windows)
 
     # -- events in -------------------------------------------------------------------------------
@@ -54,7 +56,28 @@ class Aligned(Engine):
         """Masks of the events whose windows are all final, and of those among them that have a window."""
         if load.scan[0] >= self.threshold:
             return None
-        return self.windows.missed(load.times, self.threshold)
+        return self.missed(load.times, load.times)
+
+    def missed(self, starts: np.ndarray, lasts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Masks of the stretches of time whose windows are all final, and of those among them that have a window.
+
+        Windows that were added later are there from where they are complete.
+        """
+        return self.windows.missed(starts, lasts, self.late_before, self.there_from)
+
+    @property
+    def late_before(self) -> Tick:
+        """Whatever ends before this instant comes too late for every window: all, once no window is left."""
+        if self.watermark is None:
+            return self.threshold
+        over = self.windows.are_over(self.horizon(self.watermark), self.there_from)
+        return math.inf if over else self.threshold
+
+    @property
+    def there_from(self) -> dict[str, Tick]:
+        """From which start on windows that were added later are given out."""
+        named = ((name, f"window {name}") for name in self.windows.names)
+        return {name: self.complete_from[known] for name, known in named if known in self.complete_from}
 
     def partly_late(self, load: Events | Parcel) -> np.ndarray | None:
         """A mask of the events that have missed some of their windows, but not all; None: nobody has."""
@@ -99,7 +122,7 @@ class Aligned(Engine):
         if len(rows):
             self.fresh.fold(segments.only(rows), [], ())
             self.fresh_seen = True
-        self._note_time(events.high)
+        self.note_time(events.high)
 
     def _take_slices(self, parcel: Parcel) -> None:
         found, numbers, base, fresh = self._find(parcel)
@@ -118,7 +141,7 @@ class Aligned(Engine):
         if len(rows):
             self.fresh.join(cells[rows], [], parcel.sizes[rows])
             self.fresh_seen = True
-        self._note_time(parcel.high)
+        self.note_time(parcel.high)
 
     def cut(
         self, times: np.ndarray, scan: tuple[Tick, Tick, bool]
@@ -157,7 +180,8 @@ class Aligned(Engine):
             return np.empty(0, np.int64)
         return np.flatnonzero(times < self.watermark)
 
-    def _note_time(self, high: Tick) -> None:
+    def note_time(self, high: Tick) -> None:
+        """Know how far time has come, by an event that need not be in any window."""
         self.highest_time = high if self.highest_time is None else max(self.highest_time, high)
 
     def stores(self) -> list[Store]:
@@ -207,11 +231,9 @@ class Aligned(Engine):
 
     def _due(self, after: Tick, until: Tick) -> Due:
         due = due_windows(self.windows, self.slices, after, until)
-        if self.complete_from and len(due):
-            names = self.windows.names
-            floor = np.array(
-                [self.complete_from.get("window " + n, self.lowest - self.windows.longest) for n in names]
-            )
+        since = self.there_from
+        if since and len(due):
+            floor = np.array([since.get(n, self.lowest - self.windows.longest) for n in self.windows.names])
             keep = due.start >= floor[due.spec]
             if not keep.all():
                 due = due.where(keep)
@@ -230,7 +252,7 @@ class Aligned(Engine):
         """Drop what no window needs any more: slices, events, keys, strings, memory."""
         horizon = self.horizon(watermark)
         # It never goes back: a window that was added later asks for no slices that are gone.
-        self.threshold = max(self.threshold, self.windows.first_open_start(horizon))
+        self.threshold = max(self.threshold, self.windows.first_open_start(horizon, self.there_from))
         self.pass_by(int(np.searchsorted(self.slices.starts, self.threshold)))
         evicted = self.slices.evict_before(self.threshold)
         if self.fresh_seen:
@@ -314,11 +336,12 @@ class Aligned(Engine):
     def add_window(self, name: str, window: Window) -> Tick | None:
         """Answer one more window; its first complete start, None if all are."""
         alone = WindowSet.of({name: window}, self.measure)
-        floor = self.threshold if self.watermark is not None else None
         if self.windows.may_leave_gaps and self.highest_time is not None:
-            # Events in gaps were not kept: nothing before the newest event is complete.
-            newest = next_after(self.highest_time)
-            floor = newest if floor is None else max(floor, newest)
+            # Events in gaps were not kept: nothing before the newest event is complete, now or later.
+            self.kept_from = next_after(self.highest_time)
+        floor = self.threshold if self.watermark is not None else None
+        if self.kept_from is not None:
+            floor = self.kept_from if floor is None else max(floor, self.kept_from)
         self._change({**self.query.windows, name: window})
         if self.highest_time is not None and len(self.slices):
             point = np.array([self.highest_time], self.measure.dtype)
@@ -342,7 +365,8 @@ class Aligned(Engine):
         if len(self.slices):
             self.slices.mix(self.slices.ends[-1])
         if self.watermark is not None:
-            self.threshold = max(self.threshold, self.windows.first_open_start(self.horizon(self.watermark)))
+            first = self.windows.first_open_start(self.horizon(self.watermark), self.there_from)
+            self.threshold = max(self.threshold, first)
 
     def make_store(self, store: Store) -> Tick | None:
         store.repack(self.slices.slots[:0], self.slices.capacity, self.stride, slice(0, 0))

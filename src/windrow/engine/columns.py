@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.aggregates.base import is_text, text_type
+from windrow.aggregates.base import is_text, kind_of, text_type
 from windrow.errors import QueryError
 from windrow.measure import Measure
 
@@ -114,6 +114,32 @@ def takeable(batch: pa.RecordBatch, names: Sequence[str]) -> pa.RecordBatch:
     """These columns of a batch, in forms whose rows Arrow can put in another order."""
     arrays = [settled(batch.column(name)) for name in names]
     return pa.RecordBatch.from_arrays(arrays, names=list(names))
+
+
+def is_readable(type_: pa.DataType) -> bool:
+    """Whether an aggregate can read values of this type; all can count them."""
+    try:
+        kind_of(type_, what="an aggregate")
+    except QueryError:
+        return False
+    return True
+
+
+def kept_as(schema: pa.Schema, batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The columns of a schema out of a batch, in forms that can be put in another order and behind other batches.
+
+    They are null where the batch has no such column. One that a query does not read may be of another type in
+    another batch, and is null there, too.
+    """
+    arrays = []
+    for field in schema:
+        at = batch.schema.get_field_index(field.name)
+        array = None if at < 0 else batch.column(at)
+        plain = text_type(field.type)
+        if array is None or text_type(array.type) != plain:
+            array = pa.nulls(batch.num_rows, plain)
+        arrays.append(array if array.type == plain else array.cast(plain))
+    return pa.RecordBatch.from_arrays(arrays, names=schema.names)
 
 
 class Coder:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from windrow.engine.cache import jit
-from windrow.measure import Tick
+from windrow.measure import INT64_MAX, Tick
 from windrow.planner.window_set import WindowSet
 from windrow.windows.band import PlacedBand
 from windrow.windows.calendar import PlacedCalendar
@@ -103,7 +103,8 @@ def edges_between(windows: WindowSet, low: Tick, high: Tick) -> np.ndarray:
     ends = np.array([low, high], windows.measure.dtype)
     before, after = neighbours(windows, ends)
     base, beyond = before[0], after[1]
-    inner = [_periodic_edges(windows, base, ends[0], ends[1])]
+    # Ticks as numbers of Python: their difference need not be an int64.
+    inner = [_periodic_edges(windows, base.item(), low, high)]
     for _, placement in windows.irregular:
         edges = np.union1d(*placement.windows(low, high))
         inner.append(edges[(edges > base) & (edges <= ends[1])])
@@ -118,8 +119,8 @@ def _periodic_edges(windows: WindowSet, base: Tick, low: Tick, high: Tick) -> np
     base = max(base, low - windows.margin)
     count = estimate(windows, base, high)
     step = windows.grid
-    on_grid = not windows.measure.floating and (base - windows.phases[0]) % step == 0
-    if on_grid and (high - base) // step <= 96 * count + 4096:
+    on_grid = not windows.measure.floating and (base - int(windows.phases[0])) % step == 0
+    if on_grid and high - base <= INT64_MAX and (high - base) // step <= 96 * count + 4096:
         marks = np.zeros(int((high - base) // step) + 1, np.bool_)
         mark_progressions(windows.periods, windows.phases, base, high, step, marks)
         return np.flatnonzero(marks) * step + base

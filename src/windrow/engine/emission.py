@@ -169,8 +169,8 @@ class Emission:
         return engine.merged(engine.presence, block, self._slots, self._keys)[1]
 
     def _present(self, block: Due) -> np.ndarray | None:
-        """Windows x keys that hold an event; None if all do, as they must where slices of one key all do."""
-        if self._keys == 1 and not self._engine.has_empty_slices:
+        """Windows x keys that hold an event; None if all do, as they must where there is one key and each slice has some."""
+        if self._keys == 1 and not self._engine.may_have_empty_slices:
             return None
         count = self._merged_presence(block)
         return None if count.all() else np.flatnonzero(count)

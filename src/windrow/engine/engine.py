@@ -46,10 +46,9 @@ Merged = tuple[list[np.ndarray], np.ndarray]
 
 
 class Engine:
-    """The common part; see the module."""
+    """The common part; see the module. Whoever makes a slice before it has an event says so."""
 
-    # Whether there may be slices in which no key has an event.
-    has_empty_slices = False
+    may_have_empty_slices = False
 
     def __init__(self, query: Query, settings: Settings, schema: pa.Schema) -> None:
         self.query = query

@@ -5,7 +5,8 @@
                                                             Prorated    events that contribute by shares
 
 A query has one of the first two. Events that last may need several: one for windows of time, and one for each
-session window, because a late event may reach over sessions that are final for one gap and not for another.
+session window, because an event may reach over sessions that are final for one gap and not for another. Which events are
+late, sessions judge together (`sessions.judged_together`).
 """
 
 from __future__ import annotations

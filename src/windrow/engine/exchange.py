@@ -109,9 +109,9 @@ def slices_of(query: Query, batch: pa.RecordBatch) -> pa.RecordBatch:
     engine = _engine(query, batch.schema)
     times, missing = ticks_of(batch.column(query.time_columns[0]), engine.measure)
     if isinstance(query.time, Span) and len(times):
-        lives = Lifespans(query.time, engine.measure, batch.schema).read(batch, engine.highest, None)
-        intake = Intake(query.time.start, SETTINGS, ordered=False)
         bounds = Bounds.of([engine], SETTINGS, None, None)
+        lives = Lifespans(query.time, engine.measure, batch.schema).read(batch, bounds)
+        intake = Intake(query.time.start, SETTINGS, ordered=False)
         intake.without_bad(
             [engine], bounds, batch, lives.starts, scan_times(lives.starts), missing, lives.culprits
         )

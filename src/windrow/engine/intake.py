@@ -89,24 +89,24 @@ class Intake:
 
         `known` are rows that are bad for a reason that was found before: the column, a mask, the reason.
         """
-        culprits = [*known, *(found for engine in engines for found in engine.bad_values(batch))]
-        if missing is None and not culprits and bounds.hold(*scan):
+        values = [wrong for engine in engines for wrong in engine.bad_values(batch)]
+        if missing is None and not known and not values and bounds.hold(*scan):
             return None, []
-        reasons = [(self._time, NO_TIME), (self._time, NO_EDGES), (self._time, NO_ORDER)]
-        reasons.append((self._time, f"is more than {self._settings.max_ahead} ahead of the watermark"))
-        bad = np.full(len(times), -1)
-        bad[(times < bounds.lowest) | (times > bounds.highest)] = 1
-        if missing is not None:
-            bad[missing] = 0
+        found = [] if missing is None else [(self._time, missing, NO_TIME)]
+        found += [*known, (self._time, (times < bounds.lowest) | (times > bounds.highest), NO_EDGES)]
         if bounds.ahead is not None:
-            bad[(bad < 0) & (times > bounds.ahead)] = 3
-        for column, wrong, reason in culprits:
-            bad[wrong & (bad < 0)] = len(reasons)
-            reasons.append((column, reason))
+            reason = f"is more than {self._settings.max_ahead} ahead of the watermark"
+            found.append((self._time, times > bounds.ahead, reason))
+        found += values
+        bad = np.full(len(times), -1)
+        for number, (_, wrong, _) in enumerate(found):
+            bad[wrong & (bad < 0)] = number
+        reasons = [(column, reason) for column, _, reason in found]
         if self._ordered:
             floor = bounds.lowest if bounds.floor is None else bounds.floor
             highest = np.maximum.accumulate(np.where(bad >= 0, floor, np.maximum(times, floor)))
-            bad[(bad < 0) & (times < highest)] = 2
+            bad[(bad < 0) & (times < highest)] = len(reasons)
+            reasons.append((self._time, NO_ORDER))
         return (bad, reasons) if (bad >= 0).any() else (None, [])
 
     def refuse(

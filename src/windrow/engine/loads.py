@@ -76,7 +76,8 @@ class Events(Load):
     """Events; `rows` are their places in the batch that the user gave, if anybody wants to know.
 
     The arrival number of the first one is `arrival`, and the others follow it one by one. Events that last have
-    `lasts`: the last instant of each, where `times` are the first ones; and `roles`, if a row may open or close one.
+    `lasts`: the last instant of each, where `times` are the first ones; `roles`, if a row may open or close one; and
+    `lengths`, if it is to be learned how long they last.
     """
 
     arrival: int
@@ -84,14 +85,14 @@ class Events(Load):
     lasts: np.ndarray | None = None
     going: Going | None = None
     roles: np.ndarray | None = None
+    lengths: np.ndarray | None = None
 
     def where(self, keep: np.ndarray) -> Events:
-        rows = None if self.rows is None else self.rows[keep]
-        lasts = None if self.lasts is None else self.lasts[keep]
+        several = (self.rows, self.lasts, self.roles, self.lengths)
+        rows, lasts, roles, lengths = (None if part is None else part[keep] for part in several)
         going = None if self.going is None else self.going.where(keep)
-        roles = None if self.roles is None else self.roles[keep]
         batch = self.batch.filter(pa.array(keep))
-        return Events(batch, self.times[keep], self.arrival, rows, lasts, going, roles)
+        return Events(batch, self.times[keep], self.arrival, rows, lasts, going, roles, lengths)
 
     @property
     def arrivals(self) -> np.ndarray:
@@ -102,9 +103,15 @@ class Events(Load):
         """How many events these are, or those of them for which `which` holds."""
         return len(self) if which is None else int(np.count_nonzero(which))
 
+    @cached_property
+    def lasting(self) -> tuple[Tick, Tick, bool]:
+        """As `scan`, of the last instants."""
+        assert self.lasts is not None
+        return scan_times(self.lasts)
+
     @property
     def high(self) -> Tick:
-        return self.scan[1] if self.lasts is None else self.lasts.max().item()
+        return self.scan[1] if self.lasts is None else self.lasting[1]
 
     def give_to(self, engine: Aligned | Keyed) -> None:
         engine.take(self)

@@ -36,6 +36,8 @@ from windrow.engine.spanning.engine import Spanning
 from windrow.engine.spanning.lasting import Lasting
 from windrow.engine.spanning.lifespans import Culprits
 from windrow.engine.spanning.open_events import OpenEvents
+from windrow.engine.spanning.release import Release
+from windrow.engine.spanning.sessions import judged_together
 from windrow.errors import QueryError
 from windrow.measure import Measure, Point, PointLike, Tick, parse_point
 from windrow.query import Query, refuse_name_clashes, require_for_spans, require_named
@@ -95,7 +97,7 @@ class Operator:
             times, missing = ticks_of(batch.column(self.query.time_columns[0]), self.measure)
             return Events(batch, times, arrival, rows), missing, []
         bounds = Bounds.of(self.engines, self.settings, self.watermark, None)
-        return self.lasting.read(batch, rows, arrival, bounds.highest, bounds.ahead)
+        return self.lasting.read(batch, rows, arrival, bounds)
 
     def instants(self, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray | None]:
         """The times by which events are sorted, and a mask of the rows that have none."""
@@ -189,18 +191,18 @@ class Operator:
             events = events.where(good)
         if not len(events):
             return
-        if open_events is None:
+        if self.lasting is None or self.lasting.open_events is None:
             self._hand_over(events)
         else:
-            self._follow(events, open_events)
-        if self.lasting is not None and events.lasts is not None:
-            self.lasting.release.note(events.times, events.lasts)
+            self._follow(events, self.lasting.open_events, self.lasting.release)
+        if self.lasting is not None:
+            self.lasting.release.note(events.lengths)
 
-    def _follow(self, events: Events, open_events: OpenEvents) -> None:
+    def _follow(self, events: Events, open_events: OpenEvents, release: Release) -> None:
         """Take in rows that may open or close an event."""
         (engine,) = self.engines
         assert isinstance(engine, Spanning)
-        noted, late = open_events.take(events, engine)
+        noted, late = open_events.take(events, engine, release)
         if late.any():
             self._late.append(events.batch.filter(pa.array(late)))
         self.counters.late += int(late.sum())
@@ -213,7 +215,7 @@ class Operator:
 
     def _hand_over(self, load: Events | Parcel) -> None:
         kept = self._kept()
-        lates = [engine.too_late(load) for engine in self.engines]
+        lates = judged_together(self.engines, [engine.too_late(load) for engine in self.engines])
         late_events = 0
         missed = [0]
         if any(late is not None for late in lates):
@@ -225,6 +227,8 @@ class Operator:
                     part.give_to(engine)
                     partly = engine.partly_late(part)
                     missed.append(0 if partly is None else part.count(partly))
+                if isinstance(engine, Aligned):
+                    engine.note_time(load.high)
         except BaseException:
             self.engines = kept or self.engines
             raise
@@ -292,15 +296,19 @@ class Operator:
         """Say that all windows that end at or before `watermark` are complete, whatever their release delay."""
         if self.watermark is not None and watermark < self.watermark:
             raise self._went_back(self.watermark, watermark)
-        kept = self._kept()
-        if self.lasting is not None and self.lasting.open_events is not None:
-            (engine,) = self.engines
-            assert isinstance(engine, Spanning)
-            self.lasting.open_events.note(engine, watermark, self.highest_time)
+        open_events = None if self.lasting is None else self.lasting.open_events
+        before = None if open_events is None else open_events.ongoing
+        kept = self._kept(noted=bool(before))
         try:
+            if open_events is not None:
+                (engine,) = self.engines
+                assert isinstance(engine, Spanning)
+                open_events.note(engine, watermark, self.highest_time)
             rows = [batch for engine in self.engines for batch in engine.advance(watermark)]
         except BaseException:
             self.engines = kept or self.engines
+            if open_events is not None and before is not None:
+                open_events.ongoing = before
             raise
         self.watermark = watermark
         return pa.Table.from_batches(rows, self.engines[0].result_schema)
@@ -309,9 +317,12 @@ class Operator:
         shown = (self.measure.scalar(tick) for tick in (before, now))
         return QueryError("the watermark went back from {} to {}".format(*shown))
 
-    def _kept(self) -> list[Aligned | Keyed]:
-        """Copies of the engines, if there are several: one that fails must not leave others ahead."""
-        if len(self.engines) == 1:
+    def _kept(self, *, noted: bool = False) -> list[Aligned | Keyed]:
+        """Copies of the engines, if there are several: one that fails must not leave others ahead.
+
+        So too if open events are about to be `noted`, which a failure to answer must not leave behind.
+        """
+        if len(self.engines) == 1 and not noted:
             return []
         from windrow.engine.snapshot import copied
 
@@ -431,7 +442,14 @@ class Operator:
         together = {**self.query.aggregates, name: aggregate}
         refuse_name_clashes(self.query.key, together)
         require_pairings(self.settings.store, [aggregate])
+        open_events = None if self.lasting is None else self.lasting.open_events
+        if open_events is not None:
+            open_events.require_columns(name, aggregate)
         starts = [engine.add_aggregate(name, aggregate) for engine in self.engines]
+        if open_events is not None:
+            (host,) = self.engines
+            assert isinstance(host, Spanning)
+            open_events.introduce(host)
         self.query = replace(self.query, aggregates=MappingProxyType(together))
         known = [start for start in starts if start is not None]
         return self.measure.scalar(max(known)) if known else None

@@ -25,12 +25,11 @@ from windrow.windows.session import Session
 UNMERGED_PARTIALS = (
     "store: counts are differences of running totals; sorted values and events are read where they lie"
 )
+Exact = Callable[[Bound], bool]
 
 
-def explain(
-    query: Query, schema: pa.Schema | None, *, lateness: DurationLike, exact: Callable[[Bound], bool]
-) -> str:
-    """See `Query.explain`; `exact` says whether partials can be taken out of a total without a trace."""
+def explain(query: Query, schema: pa.Schema | None, *, lateness: DurationLike, exact: Exact) -> str:
+    """See `Query.explain`; `exact` says of an aggregate whether its partials can be taken out again without a trace."""
     lines = [
         f"{_count(len(query.windows), 'window')}, {_count(len(query.aggregates), 'aggregate')}, one pass"
     ]
@@ -38,7 +37,7 @@ def explain(
         f", per {', '.join(query.key)}" if query.key else ""
     )
     windows = _placed(query, schema)
-    lines += _shared(query, windows) + _kept(query, schema) + _lasting(query, schema)
+    lines += _shared(query, windows) + _kept(query, schema) + _lasting(query, schema, exact)
     lines += _sizes(query, schema, windows, lateness, exact) + _decisions(query)
     return "\n".join(lines)
 
@@ -136,7 +135,7 @@ def cell_bytes(partial: Scalars | Sketch) -> int:
     return 8 + sum((1 if f.dtype == "u1" else 8) * (f.width or 1) for f in partial.fields)
 
 
-def _lasting(query: Query, schema: pa.Schema | None) -> list[str]:
+def _lasting(query: Query, schema: pa.Schema | None, exact: Exact) -> list[str]:
     """What becomes of an event that lasts."""
     if not isinstance(query.time, Span):
         return []
@@ -145,7 +144,11 @@ def _lasting(query: Query, schema: pa.Schema | None) -> list[str]:
         ways: dict[str, list[str]] = {}
         for aggregate in query.aggregates.values():
             bound = _bound(aggregate, schema)
-            way = "as its type allows" if bound is None else spanning.way_of(bound.partial)
+            # What a function of the user's own returns depends on the types that it is given.
+            unknown = bound is None or (schema is None and _is_own(bound))
+            way = "as its types allow"
+            if bound is not None and not unknown:
+                way = spanning.way_of(bound.partial, exact=exact(bound))
             ways.setdefault(way, []).append(str(aggregate))
         lines += [f"  {', '.join(names):<26} {way}" for way, names in ways.items()]
     release = query.time.release
@@ -158,12 +161,12 @@ def _lasting(query: Query, schema: pa.Schema | None) -> list[str]:
     return lines
 
 
+def _is_own(bound: Bound) -> bool:
+    return isinstance(bound.partial, Scalars) and bound.partial.own
+
+
 def _sizes(
-    query: Query,
-    schema: pa.Schema | None,
-    windows: WindowSet | None,
-    lateness: DurationLike,
-    exact: Callable[[Bound], bool],
+    query: Query, schema: pa.Schema | None, windows: WindowSet | None, lateness: DurationLike, exact: Exact
 ) -> list[str]:
     if windows is None:
         return []
@@ -188,9 +191,7 @@ def _sizes(
     ]
 
 
-def _stores(
-    query: Query, schema: pa.Schema | None, windows: WindowSet, exact: Callable[[Bound], bool]
-) -> list[str]:
+def _stores(query: Query, schema: pa.Schema | None, windows: WindowSet, exact: Exact) -> list[str]:
     """By which store each partial is merged where many windows are due at once, and what others would cost."""
     if not len(windows.every):
         return []
@@ -208,7 +209,7 @@ def _stores(
     return [*dict.fromkeys(lines), "  a window that is due by itself shares nothing, and is merged lazily"]
 
 
-def _stores_when_due(query: Query, schema: pa.Schema | None, exact: Callable[[Bound], bool]) -> list[str]:
+def _stores_when_due(query: Query, schema: pa.Schema | None, exact: Exact) -> list[str]:
     """Which stores may merge each partial, where nobody knows beforehand how many slices a window has."""
     found = dict.fromkeys(
         f"  {partial.name:<26} {', '.join(stores)}" for partial, stores in _merged(query, schema, exact)
@@ -219,7 +220,7 @@ def _stores_when_due(query: Query, schema: pa.Schema | None, exact: Callable[[Bo
 
 
 def _merged(
-    query: Query, schema: pa.Schema | None, exact: Callable[[Bound], bool]
+    query: Query, schema: pa.Schema | None, exact: Exact
 ) -> Iterator[tuple[Scalars | Sketch, tuple[str, ...]]]:
     """The partials that are merged, of each aggregate that has one, and the stores that can do it."""
     for aggregate in query.aggregates.values():
@@ -228,7 +229,9 @@ def _merged(
         if bound is None or not isinstance(partial, (Scalars, Sketch)) or not partial.fields:
             continue
         if isinstance(partial, Sketch) or not partial.ordered:
-            yield partial, possible(partial, exact=exact(bound))
+            # Without a schema, nothing of the user's own is compiled to find out.
+            sure = (schema is not None or not _is_own(bound)) and exact(bound)
+            yield partial, possible(partial, exact=sure)
 
 
 def _keyed_state(query: Query) -> list[str]:

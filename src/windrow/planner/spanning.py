@@ -33,11 +33,16 @@ HANDED_DOWN = 4.5
 HIGHEST = 40
 
 
-def way_of(partial: Any) -> str:
-    """How an event is noted where it goes on, by the shape of the partial, in words."""
-    if not isinstance(partial, Scalars) or partial.ordered:
+def is_noted(partial: Any) -> bool:
+    """Whether what goes on can be kept as partials of a few numbers."""
+    return isinstance(partial, Scalars) and not partial.ordered
+
+
+def way_of(partial: Any, *, exact: bool) -> str:
+    """How an event is noted where it goes on, in words; `exact` says whether partials can be taken out again."""
+    if not is_noted(partial):
         return "events are kept one by one, and read again for each window"
-    if partial.invert is not None and all(field.dtype != "f" for field in partial.fields):
+    if exact:
         return "noted twice, where an event goes on and where it ends, however long it lasts"
     return "noted at each start of a slice that an event crosses, through a tree where that costs less"
 

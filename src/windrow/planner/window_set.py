@@ -13,6 +13,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 
 import numpy as np
 
@@ -28,6 +29,7 @@ from windrow.windows.layout import is_aligned
 # fewer keys and strings than FEW are not worth collecting.
 UNMERGED = 3
 FEW = 1024
+NEVER: Mapping[str, Tick] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ class WindowSet:
         if measure.floating:
             low, high = measure.lowest + self.longest, measure.highest - self.longest
             # Beyond this, window numbers are no longer exact in a float.
-            furthest = min(self.every.min(initial=np.inf) * 2.0**51, 2.0**1000)
+            furthest = min(float(self.every.min(initial=np.inf)) * 2.0**51, 2.0**1000)
             low, high = max(low, -furthest), min(high, furthest)
         else:
             low, high = self._expressible(int(measure.lowest), int(measure.highest))
@@ -138,8 +140,12 @@ class WindowSet:
         """How many windows hold an event, at most."""
         return float(np.ceil(self.whole + (self.rest > 0)).sum()) + len(self.irregular)
 
-    def first_open_start(self, horizon: Tick) -> Tick:
-        """The earliest start of a window that ends after `horizon`; all before it is finished."""
+    def first_open_start(self, horizon: Tick, since: Mapping[str, Tick] = NEVER) -> Tick:
+        """The earliest start of a window that ends after `horizon`; all before it is finished. See `are_over`.
+
+        Windows of a name that `since` knows are there from that start on.
+        """
+        floor = [since.get(name, self.measure.lowest) for name in self.names]
         candidates = []
         if len(self.every):
             k = (
@@ -150,28 +156,41 @@ class WindowSet:
             for _ in range(2 if self.measure.floating else 0):
                 k += self.ends(k) <= horizon
                 k -= self.ends(k - 1) > horizon
-            candidates.append(self.starts(k).min())
-        for _, placement in self.irregular:
+            candidates.append(
+                np.maximum(self.starts(k), np.array(floor, self.measure.dtype)[self.owner]).min()
+            )
+        for owner, placement in self.irregular:
             if isinstance(placement, PlacedBand):
-                candidates += [placement.start] if placement.end > horizon else []
+                there = placement.end > horizon and placement.start >= floor[owner]
+                candidates += [placement.start] if there else []
             else:
                 starts, _ = placement.windows(horizon, horizon)
-                candidates.append(starts[0])
-        return min(candidates, default=self.measure.highest)
+                candidates.append(max(starts[0], floor[owner]))
+        return min(candidates, default=horizon)
 
-    def last_closed_start(self, point: Tick) -> Tick:
-        """The latest start of a window that ends at or before `point`; the lowest tick if there is none."""
-        candidates = [self.measure.lowest]
+    def are_over(self, horizon: Tick, since: Mapping[str, Tick] = NEVER) -> bool:
+        """Whether no window ends after `horizon`, and none ever will; `since` as above."""
+        return not len(self.every) and all(
+            isinstance(p, PlacedBand)
+            and (p.end <= horizon or p.start < since.get(self.names[owner], p.start))
+            for owner, p in self.irregular
+        )
+
+    def last_closed(self, point: Tick) -> list[tuple[str, Tick, Tick]]:
+        """Name, start and end of the last window of each kind that ends at or before `point`."""
+        found: list[tuple[int, Tick, Tick]] = []
         if len(self.every):
             k = np.floor_divide(point - self.offset - self.rest, self.every).astype(np.int64) - self.whole
-            candidates += self.starts(k).tolist()
-        for _, placement in self.irregular:
+            columns = (column.tolist() for column in (self.owner, self.starts(k), self.ends(k)))
+            found += zip(*columns, strict=True)
+        for owner, placement in self.irregular:
             if isinstance(placement, PlacedBand):
-                candidates += [placement.start] if placement.end <= point else []
+                found += [(owner, placement.start, placement.end)] if placement.end <= point else []
             else:
                 begun = placement.windows(point, point)[0][0]
-                candidates.append(placement.windows(begun - 1, begun - 1)[0][0])
-        return max(candidates)
+                starts, ends = placement.windows(begun - 1, begun - 1)
+                found.append((owner, starts[0].item(), ends[0].item()))
+        return [(self.names[owner], start, end) for owner, start, end in found]
 
     def live_starts(self, horizon: Tick, threshold: Tick) -> np.ndarray:
         """The starts, up to `horizon`, of windows that end after it, and `threshold`, the first of them."""
@@ -191,13 +210,15 @@ class WindowSet:
     def ends(self, k: np.ndarray) -> np.ndarray:
         return self.offset + (k + self.whole) * self.every + self.rest
 
-    def missed(self, times: np.ndarray, threshold: Tick) -> tuple[np.ndarray, np.ndarray]:
-        """Masks of the times before the threshold, and of those among them that lie in some window."""
-        early = times < threshold
-        if not self.may_leave_gaps:
+    def missed(
+        self, starts: np.ndarray, lasts: np.ndarray, threshold: Tick, since: Mapping[str, Tick] = NEVER
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Masks of the stretches of time that end before the threshold, and of those among them that `meets` finds."""
+        early = lasts < threshold
+        if not self.may_leave_gaps and not since:
             return early, early
         late = early.copy()
-        late[early] = self.covers(times[early])
+        late[early] = self.meets(starts[early], lasts[early], since)
         return early, late
 
     def covers(self, times: np.ndarray) -> np.ndarray:
@@ -217,21 +238,29 @@ class WindowSet:
                 found |= (at >= 0) & (ends[at] > times) if len(starts) else False
         return found
 
-    def meets(self, starts: np.ndarray, lasts: np.ndarray) -> np.ndarray:
-        """Whether a stretch of time, from its first to its last instant, shares an instant with some window."""
-        found = self.covers(starts)
+    def meets(self, starts: np.ndarray, lasts: np.ndarray, since: Mapping[str, Tick] = NEVER) -> np.ndarray:
+        """Whether a stretch of time, from its first to its last instant, shares an instant with some window.
+
+        Windows of a name that `since` knows are there from that start on. Of the windows of one kind, the last one to
+        begin is also the last one to end, so that it is enough to look at that.
+        """
+        found = np.zeros(len(lasts), bool)
         for i in range(len(self.every)):
             one = self._only(i)
             k = np.floor_divide(lasts - one.offset, one.every).astype(np.int64)
             if self.measure.floating:
                 k += one.starts(k + 1) <= lasts
                 k -= one.starts(k) > lasts
-            found |= one.starts(k) > starts
-        for _, placement in self.irregular:
+            begun = one.starts(k) >= since.get(self.names[self.owner[i]], self.measure.lowest)
+            found |= begun & (one.ends(k) > starts)
+        for owner, placement in self.irregular:
             if len(lasts):
-                begin, _ = placement.windows_at(lasts)
+                # A band may lie between the two ends of a stretch, and hold neither.
+                begin, end = placement.windows_at(np.concatenate([starts, lasts]))
                 at = np.searchsorted(begin, lasts, side="right") - 1
-                found |= (at >= 0) & (begin[at] > starts) if len(begin) else False
+                if len(begin):
+                    begun = begin[at] >= since.get(self.names[owner], self.measure.lowest)
+                    found |= (at >= 0) & begun & (end[at] > starts)
         return found
 
     def earliest_ends(self, times: np.ndarray) -> np.ndarray:

@@ -152,7 +152,7 @@ class Method(Engine):
             return late, late
         if load.scan[0] >= self.threshold:
             return None
-        return self.windows.missed(load.times, self.threshold)
+        return self.windows.missed(load.times, load.times, self.threshold)
 
     def partly_late(self, load: Events) -> np.ndarray | None:
         """Nobody asks how many events missed some of their windows."""

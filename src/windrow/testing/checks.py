@@ -264,7 +264,9 @@ def check_steps(
     """Check that the engine's operator and the reference operator agree after every step.
 
     `steps` are `("process", table)` and `("advance", watermark)`, as `strategies.schedules` draws
-    them; a finish comes last. Rows are compared after each advance, late and bad rows after each batch.
+    them; a finish comes last. Rows are compared after each advance, late and bad rows after each batch. The query
+    changes with `("add_window", (name, window))`, `("add_aggregate", (name, aggregate))`, `("remove_window", name)`
+    and `("remove_aggregate", name)`; `("restart", None)` saves the engine's operator and restores it.
 
     >>> import windrow as wr, pyarrow as pa
     >>> from windrow.testing import check_steps
@@ -278,6 +280,17 @@ def check_steps(
     operator = query.operator(mode=mode, lateness=lateness, on_bad=on_bad)
     for number, (step, argument) in enumerate([*steps, ("finish", None)]):
         note = f"step {number} ({step} {argument if step == 'advance' else ''})"
+        if step == "restart":
+            operator = operator.query.restore(operator.snapshot())
+            continue
+        if step in ("add_window", "add_aggregate"):
+            start = getattr(operator, step)(*argument)
+            getattr(reference, step)(*argument, complete_from=start)
+            continue
+        if step in ("remove_window", "remove_aggregate"):
+            for each in (operator, reference):
+                getattr(each, step)(argument)
+            continue
         if step == "process":
             reference.process(argument)
             operator.process(argument)

@@ -111,7 +111,8 @@ def two_row_streams(
 ) -> pa.Table:
     """Events that may come in two rows, with few ids, so that some close nothing or are open twice.
 
-    An opening row comes about when its event starts, all others about when theirs ends; some events are never closed.
+    An opening row comes about when its event starts, or much later; all others about when theirs ends. Some events are
+    never closed.
     """
     whole = draw(span_streams(time=time, key=key, columns=columns, max_size=max_size, spread=spread))
     who = st.sampled_from([0, 1, 2, 3, 4, 5, 6, None])
@@ -122,11 +123,13 @@ def two_row_streams(
         shape = draw(st.sampled_from(["complete", "both", "both", "both", "opening", "closing"]))
         if shape == "complete":
             arriving.append((row["until"] + about, row))
+        late = draw(st.sampled_from([0, 0, 0, 15, 40]))
         if shape in ("both", "opening"):
-            arriving.append((row["since"] + about, {**row, "until": None}))
+            arriving.append((row["since"] + about + late, {**row, "until": None}))
         if shape in ("both", "closing"):
             nothing = {name: None for name in row if name in (columns or {"x": "float"})}
-            arriving.append((row["until"] + abs(about), {**row, **nothing, "since": None}))
+            closed = max(row["until"], row["since"] + late) + abs(about)
+            arriving.append((closed, {**row, **nothing, "since": None}))
     rows = [row for _, row in sorted(arriving, key=lambda pair: pair[0])]
     names = {**{field.name: field.type for field in whole.schema}, "who": pa.int64()}
     return pa.table({n: arrow_array([row[n] for row in rows], type_) for n, type_ in names.items()})
@@ -157,11 +160,25 @@ def span_windows(time: pa.DataType, span: Span, *, days: bool = False) -> Search
     placed = windows(time, days=days)
     if days:
         return placed
+    # A band in the middle of the stream: it is soon over, and an event may reach across it.
+    scale = 0.25 if Measure("since", time).floating else 1
+    bands = st.builds(
+        lambda start, n: wr.band(start * scale, length=n * scale), st.integers(0, 40), st.integers(1, 9)
+    )
+    placed = placed | bands
     if span.is_point:
         return placed | st.one_of([kinds_of_windows(time)[kind] for kind in OF_MOMENTS])
     if span.id is None and span.contributes == "whole" and not Measure("since", time).floating:
-        return placed | st.builds(wr.session, st.sampled_from([1, 2, 3, 5, 9]))
+        # As often as all others together, so that there are several in a query.
+        sessions = st.builds(wr.session, st.sampled_from([1, 2, 3, 5, 9]))
+        return st.booleans().flatmap(lambda often: sessions if often else placed)
     return placed
+
+
+def releases(*, floating: bool = False) -> SearchStrategy[Any]:
+    """Release delays: none, fixed and learned ones."""
+    fixed = [0, 0, 0.75, 2.5] if floating else [0, 0, 3, 10]
+    return st.sampled_from([*fixed, wr.learned(0.5), wr.learned(1.0)])
 
 
 def shares(columns: Mapping[str, str]) -> SearchStrategy[Aggregate]:
@@ -185,16 +202,50 @@ def span_queries(
 ) -> Query:
     """A query of up to three windows and three aggregates over a table that `span_streams` draws."""
     fields = dict(columns or {"x": "float"})
-    allowed = span_windows(time, span, days=days)
-    if span.id is not None:
-        # A band is over one day, and an open event is not.
-        allowed = allowed.filter(lambda window: not isinstance(window, wr.windows.Band))
-    placed = draw(st.lists(allowed, min_size=1, max_size=3))
-    kinds = shares(fields) if span.contributes == "prorated" else aggregates(fields)
-    computed = draw(st.lists(kinds, min_size=1, max_size=3))
+    placed = draw(st.lists(span_windows(time, span, days=days), min_size=1, max_size=3))
+    computed = draw(st.lists(_aggregates(span, fields), min_size=1, max_size=3))
     return wr.query(
         time=span,
         key=[f"key{i}" for i in range(len(key))],
         windows={f"w{i}": window for i, window in enumerate(placed)},
         aggregates={f"a{i}": aggregate for i, aggregate in enumerate(computed)},
     )
+
+
+def _aggregates(span: Span, columns: Mapping[str, str]) -> SearchStrategy[Aggregate]:
+    return shares(columns) if span.contributes == "prorated" else aggregates(columns)
+
+
+@st.composite
+def with_changes(
+    draw: Any,
+    steps: Sequence[tuple[str, Any]],
+    query: Query,
+    *,
+    time: pa.DataType,
+    columns: Mapping[str, str],
+) -> list[tuple[str, Any]]:
+    """The same steps, and before some advances windows and aggregates that come and go, and restarts.
+
+    A session of events that last cannot be added; windows of time can.
+    """
+    assert isinstance(query.time, Span)
+    kinds = {"window": windows(time), "aggregate": _aggregates(query.time, columns)}
+    known = {"window": list(query.windows), "aggregate": list(query.aggregates)}
+    changed: list[tuple[str, Any]] = []
+    for number, (step, argument) in enumerate(steps):
+        what = draw(st.sampled_from(["window", "aggregate"]))
+        change = draw(st.sampled_from(["none", "none", "add", "remove", "restart"]))
+        if not changed or step != "advance" or change == "none":
+            pass
+        elif change == "restart":
+            changed.append(("restart", None))
+        elif change == "add":
+            name = f"{what} {number}"
+            known[what].append(name)
+            changed.append((f"add_{what}", (name, draw(kinds[what]))))
+        elif len(known[what]) > 1:
+            name = known[what].pop(draw(st.integers(0, len(known[what]) - 1)))
+            changed.append((f"remove_{what}", name))
+        changed.append((step, argument))
+    return changed

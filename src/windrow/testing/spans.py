@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import Any
 
 import pyarrow as pa
@@ -43,12 +44,16 @@ class Closing:
 
 @dataclass
 class Reading:
-    """The rows of a batch, each in its place, and the events that are open after it by key and id."""
+    """The rows of a batch, each in its place, and the events that are open after it by key and id.
+
+    `lengths` tells how long the events have lasted that have come to be known whole.
+    """
 
     open: dict[Name, Event]
     events: list[Event] = field(default_factory=list)
     closings: list[Closing] = field(default_factory=list)
     bad: list[Bad] = field(default_factory=list)
+    lengths: list[Fraction] = field(default_factory=list)
 
 
 def measure_of(query: Query, schema: pa.Schema) -> Measure:
@@ -128,9 +133,11 @@ class _Reader:
         if end is None:
             self._begin(raw, start)
             return
-        event = self._at(raw, start, self._checked(raw, start, end))
+        end = self._checked(raw, start, end)
+        event = self._at(raw, start, end)
         self._require_fit(event)
         self.reading.events.append(event)
+        self.reading.lengths.append(Fraction(end) - Fraction(start))
 
     def _begin(self, raw: Event, start: Tick) -> None:
         self._require_fit(replace(raw, tick=start))
@@ -146,6 +153,7 @@ class _Reader:
         end = self._checked(raw, event.tick, end)
         self._require_fit(replace(event, end=end))
         self.reading.closings.append(Closing(event.arrival, end, raw.row))
+        self.reading.lengths.append(Fraction(end) - Fraction(event.tick))
         del self.reading.open[self._name(raw)]
 
     def _at(self, raw: Event, start: Tick, end: Tick) -> Event:
@@ -180,7 +188,10 @@ class _Reader:
     def _time(self, raw: Event, column: str) -> Tick | None:
         """A tick; None where there is none. NaN is none."""
         tick: Tick | None = raw.values[column]
-        if tick is None or not self.measure.floating:
+        if tick is None:
+            return tick
+        if not self.measure.floating:
+            self._require(tick <= self.measure.highest, raw, column, "is more than a tick can be")
             return tick
         self._require(not math.isinf(tick), raw, column, "is not a finite number")
         return None if math.isnan(tick) else float(tick)
@@ -188,6 +199,26 @@ class _Reader:
     def _name(self, raw: Event) -> Name:
         assert self.span.id is not None
         return raw.key, canonical(raw.values[self.span.id])
+
+
+def learned_delay(lengths: list[Fraction], quantile: float, measure: Measure) -> Tick:
+    """The length that this share of the events has at most, rounded up: in sixteenths of the power of two below.
+
+    >>> import pyarrow as pa
+    >>> from windrow.measure import Measure
+    >>> [learned_delay([Fraction(n)], 1.0, Measure("t", pa.int64())) for n in (1, 32, 33, 100)]
+    [1, 32, 34, 100]
+    """
+    if not lengths:
+        return 0
+    length = sorted(lengths)[math.ceil(quantile * len(lengths)) - 1]
+    power = Fraction(1)
+    while power > length:
+        power /= 2
+    while 2 * power <= length:
+        power *= 2
+    delay = math.ceil(length / (power / 16)) * (power / 16)
+    return float(delay) if measure.floating else math.ceil(delay)
 
 
 def last_moment(measure: Measure, events: Iterable[Event], ends: Iterable[Tick]) -> Tick:

@@ -14,7 +14,7 @@ very end, so it is emitted, and final, when the watermark has passed its end; an
 a final session on its own is late for all windows of the query. If the query has an order-based
 window, an event before the horizon (the watermark less the lateness) is late for all of them.
 
-Events that last are kept by `lasting`. The watermark is then the one that was given less the release delay, and
+Events that last are kept by `span_memory`. The watermark is then the one that was given less the release delay, and
 windows of time on the one hand, sessions on the other judge by themselves whether an event is late for them.
 """
 
@@ -23,6 +23,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from types import MappingProxyType
 from typing import Any
 
@@ -35,12 +36,12 @@ from windrow.measure import Measure, PointLike, Tick
 from windrow.query import Query
 from windrow.span import Learned, Span
 from windrow.testing.answers import Answer, Answers, compute
-from windrow.testing.changes import Change, Sequences, finality
+from windrow.testing.changes import Change, Identity, Sequences, finality
 from windrow.testing.events import Event, bad_reason, plain_values, read_events, require_columns
-from windrow.testing.lasting import Lasting
 from windrow.testing.places import Place, places_of, problem_in
 from windrow.testing.sequences import is_order_based, is_sequential
-from windrow.testing.spans import Reading, measure_of, read_spans
+from windrow.testing.span_memory import SpanMemory
+from windrow.testing.spans import Reading, learned_delay, measure_of, read_spans
 from windrow.windows import Session, Window
 
 
@@ -53,8 +54,8 @@ class Pane:
     changed: bool = False
 
 
-def _place(change: Change) -> Place:
-    key, name, start, end = change.identity
+def _place(identity: Identity) -> Place:
+    key, name, start, end = identity
     return key, name, (start, end)
 
 
@@ -86,8 +87,9 @@ class ReferenceOperator:
         self._arrivals = 0
         self._panes: dict[Place, Pane] = {}
         self._sequences = Sequences()
-        self._lasting = Lasting()
+        self._lasting = SpanMemory()
         self._log: list[Event] = []
+        self._lengths: list[Fraction] = []
         self._complete_from: dict[str, Tick] = {}
         self._known_from: dict[str, Tick] = {}
         self._late: list[pa.Table] = []
@@ -108,6 +110,7 @@ class ReferenceOperator:
             reasons = pa.array([reason for *_, reason in reading.bad], pa.string())
             self._bad.append(bad.append_column("bad_reason", reasons))
         self._arrivals += table.num_rows
+        self._lengths += reading.lengths
         late = self._take_lasting(reading) if self._lasts else self._take(reading.events, places)
         if late:
             self._late.append(table.take(pa.array([rows[row] for row in late], pa.int64())))
@@ -134,6 +137,7 @@ class ReferenceOperator:
             if (ordered and event.tick < horizon) or self._too_late_for_a_session(event, horizon):
                 late.append(event.row)
                 continue
+            places = [place for place in places if not self._before(place)]
             finals = [self._final(p) for p in places]
             self._add(event, [p for p, final in zip(places, finals, strict=True) if not final])
             if self._is_late(event, finals, measure, horizon):
@@ -145,7 +149,8 @@ class ReferenceOperator:
         measure, horizon = self._known(), self._horizon()
 
         def finals(event: Event) -> list[bool]:
-            return [self._final(place) for place in places_of(self.query, measure, event)]
+            places = places_of(self.query, measure, event)
+            return [self._final(place) for place in places if not self._before(place)]
 
         late = self._lasting.take(reading, measure, lambda event: bool(finals(event)) and all(finals(event)))
         for event in reading.events:
@@ -188,7 +193,8 @@ class ReferenceOperator:
                 f"to {self._measure.scalar(tick)}"
             )
         self._told = tick
-        return self._emit(tick - self._release())
+        # What is learned may make a window wait longer, but not take it back.
+        return self._emit(max(self._watermark, tick - self._release()))
 
     def finish(self) -> pa.Table:
         """No event is expected any more: take everything that is left."""
@@ -269,9 +275,10 @@ class ReferenceOperator:
         """By how much the watermark that counts lies behind the one that is told."""
         if isinstance(self.query.time, str):
             return 0
-        if isinstance(self.query.time.release, Learned):
-            raise QueryError("the referee learns nothing: give it a release delay that is a duration")
-        return self._known().ticks(self.query.time.release, what="release")
+        release, measure = self.query.time.release, self._known()
+        if isinstance(release, Learned):
+            return learned_delay(self._lengths, release.quantile, measure)
+        return measure.ticks(release, what="release")
 
     def _sort_out(self, table: pa.Table) -> tuple[pa.Array, list[tuple[int, str, Any, str]]]:
         """Positions of good rows, and (row, column, value, reason) of bad ones."""
@@ -350,8 +357,14 @@ class ReferenceOperator:
         """Windows of time over events that last."""
         update = self.mode == "update"
         bound = self._watermark if update else self._horizon()
-        changes = self._lasting.changes(self.query.windows, self._known(), bound, update=update)
-        return [self._row(change) for change in changes if not self._before(_place(change))]
+        changes = self._lasting.changes(
+            self.query.windows,
+            self._known(),
+            bound,
+            update=update,
+            is_there=lambda identity: not self._before(_place(identity)),
+        )
+        return [self._row(change) for change in changes]
 
     def _emit_sequences(self) -> list[Answer]:
         """Windows that depend on the events."""
@@ -360,7 +373,7 @@ class ReferenceOperator:
             changes = self._sequences.changes(windows, measure, self._watermark, horizon)
         else:
             changes = self._sequences.final(windows, measure, horizon)
-        return [self._row(change) for change in changes if not self._before(_place(change))]
+        return [self._row(change) for change in changes if not self._before(_place(change.identity))]
 
     def _row(self, change: Change) -> Answer:
         key, name, start, end = change.identity

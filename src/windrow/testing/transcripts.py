@@ -73,19 +73,11 @@ class Engine(Protocol):
 class EmbeddedEngine:
     """The engine inside this process, `Query.operator`."""
 
-    def __init__(self) -> None:
-        self._queries: dict[int, Query] = {}
-
     def operator(self, query: Query, *, mode: str, lateness: Any, on_bad: str) -> Any:
-        operator = query.operator(mode=mode, lateness=lateness, on_bad=on_bad)
-        self._queries[id(operator)] = query
-        return operator
+        return query.operator(mode=mode, lateness=lateness, on_bad=on_bad)
 
     def through_snapshot(self, operator: Any) -> Any:
-        query = self._queries[id(operator)]
-        restored = query.restore(operator.snapshot())
-        self._queries[id(restored)] = query
-        return restored
+        return operator.query.restore(operator.snapshot())
 
     def add_window(self, operator: Any, name: str, window: Any, complete_from: Any) -> Any:
         return operator.add_window(name, window)

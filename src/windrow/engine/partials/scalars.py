@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from windrow.aggregates.base import Bound, Field, Scalars, Sketch
 from windrow.engine import templates
+from windrow.engine.arrays import fill_rows
 from windrow.engine.compiler import kernel
 from windrow.engine.cutting import Cells, Runs
 from windrow.engine.partials.merging import Merging
@@ -93,9 +94,12 @@ class Numbers:
 
     def reset(self, slots: np.ndarray) -> None:
         """Empty these slots."""
-        for i, column in enumerate(self.fields):
-            column.reshape(self.capacity, self.stride, *column.shape[1:])[slots] = self.identities[i]
-        self.n.reshape(self.capacity, self.stride)[slots] = 0
+        for column, identity in zip([*self.fields, self.n], [*self.identities, 0], strict=True):
+            if column.ndim == 1:
+                value = column.dtype.type(identity)
+                fill_rows(column.reshape(self.capacity, self.stride), slots, value)
+            else:
+                column.reshape(self.capacity, self.stride, *column.shape[1:])[slots] = identity
 
     def recode(self, position: int, moved: np.ndarray) -> None:
         """Apply old-to-new codes of input column `position` to the fields that hold them."""

@@ -23,6 +23,7 @@ def write(writer: Writer, engine: Aligned, prefix: str) -> dict[str, Any]:
         writer.array(f"{prefix}revisions {i}", row[:keys])
     return {
         "threshold": number(engine.threshold),
+        "kept_from": number(engine.kept_from),
         "mixed_until": number(slices.mixed_until),
         "fresh_seen": engine.fresh_seen,
         "backlog": sorted(engine.backlog),
@@ -42,6 +43,7 @@ def read(reader: Reader, engine: Aligned, about: dict[str, Any], prefix: str) ->
     if not set(about["backlog"]) <= set(engine.query.windows):
         raise StateError("the snapshot speaks of windows that the query does not have")
     engine.threshold = known_tick(engine.measure, about["threshold"], "from when on events are late")
+    engine.kept_from = tick_of(engine.measure, about["kept_from"])
     engine.slices.mixed_until = tick_of(engine.measure, about["mixed_until"])
     engine.fresh_seen = bool(about["fresh_seen"])
     engine.backlog = set(about["backlog"])

@@ -9,7 +9,7 @@ from windrow.engine.columns import whole
 from windrow.engine.snapshot.parts import Reader, Writer
 from windrow.engine.spanning.engine import Spanning
 from windrow.engine.spanning.lasting import Lasting
-from windrow.engine.spanning.opened import ARRAYS
+from windrow.engine.spanning.ongoing import ARRAYS
 from windrow.errors import StateError
 
 
@@ -40,10 +40,10 @@ def write_lasting(writer: Writer, lasting: Lasting) -> None:
     writer.array("said", np.array([] if lasting.said is None else [lasting.said]))
     writer.array("lengths", lasting.release.seen)
     if lasting.open_events is not None:
-        opened = lasting.open_events.opened
-        writer.table("open", pa.Table.from_batches([opened.rows]))
+        ongoing = lasting.open_events.ongoing
+        writer.table("open", pa.Table.from_batches([ongoing.rows]))
         for name in ARRAYS:
-            writer.array(f"open {name}", getattr(opened, name))
+            writer.array(f"open {name}", getattr(ongoing, name))
 
 
 def read_lasting(reader: Reader, lasting: Lasting) -> None:
@@ -58,14 +58,12 @@ def read_lasting(reader: Reader, lasting: Lasting) -> None:
     lasting.release.seen = seen.copy()
     if lasting.open_events is None:
         return
-    opened = lasting.open_events.opened
+    ongoing = lasting.open_events.ongoing
     rows = whole(reader.table("open"))
     arrays = {name: reader.array(f"open {name}") for name in ARRAYS}
     fine = all(
-        a.dtype == getattr(opened, name).dtype and len(a) == rows.num_rows for name, a in arrays.items()
+        a.dtype == getattr(ongoing, name).dtype and len(a) == rows.num_rows for name, a in arrays.items()
     )
-    if not fine or rows.schema != opened.rows.schema or np.any(arrays["upto"] < arrays["starts"]):
+    if not fine or rows.schema != ongoing.rows.schema or np.any(arrays["upto"] < arrays["starts"]):
         raise StateError("the snapshot's open events do not fit the query")
-    opened.rows = rows
-    for name, array in arrays.items():
-        setattr(opened, name, array)
+    lasting.open_events.ongoing = ongoing.having(rows, arrays)

@@ -22,11 +22,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from windrow.aggregates.base import Scalars
+from windrow.engine.arrays import cells_of
+from windrow.engine.binding import is_own
 from windrow.engine.cache import jit
 from windrow.engine.compiler import kernel
 from windrow.engine.partials import Numbers
 from windrow.engine.spanning import templates
-from windrow.engine.spanning.placing import Placed, Ranges
+from windrow.engine.spanning.placing import Ends, Placed, Ranges
 from windrow.planner.spanning import height
 
 Merged: TypeAlias = "tuple[list[np.ndarray], np.ndarray]"
@@ -38,7 +40,7 @@ def _like(store: Numbers, kind: type[Numbers] = Numbers) -> Any:
 
 
 @jit
-def survey(low, high):  # type: ignore[no-untyped-def]
+def crossed_by(low, high):  # type: ignore[no-untyped-def]
     """The numbers of an `Extent`."""
     events = 0
     crossings = 0
@@ -73,7 +75,7 @@ class Crossed(Numbers):
     def fold(self, segments: Any, inputs: list[np.ndarray], time: tuple[np.ndarray, ...]) -> None:
         """Take in events that cross the starts of `segments`, which are `Ranges`."""
         assert isinstance(segments, Ranges)
-        extent = Extent(*survey(segments.low, segments.high))
+        extent = Extent(*crossed_by(segments.low, segments.high))
         if not extent.events:
             return
         values = [*inputs, *(time if self.timed else ())]
@@ -138,8 +140,12 @@ class Noted:
 
     def at(self, rows: np.ndarray, slots: np.ndarray, keys: int) -> Merged:
         """What goes on at the start of slices `rows`, slice by slice."""
-        cells = (slots[rows, None] * self.crossed.stride + np.arange(keys)).ravel()
-        return [field[cells] for field in self.crossed.fields], self.crossed.n[cells]
+        crossed, stride = self.crossed, self.crossed.stride
+        if keys == stride:
+            cells = cells_of(slots[rows], keys)
+        else:
+            cells = (slots[rows, None] * stride + np.arange(keys)).ravel()
+        return [field[cells] for field in crossed.fields], crossed.n[cells]
 
     def pass_by(self, slots: np.ndarray, keys: int) -> None:
         """Slices in these slots, which come first, are let go."""
@@ -169,11 +175,26 @@ class Balance:
     def stores(self) -> list[Numbers]:
         return [self.entered, self.left]
 
-    def targets(self, placed: Placed) -> list[tuple[Numbers, Any]]:
+    def targets(self, placed: Placed) -> list[tuple[Any, Any]]:
         """What events are folded into, and where."""
         if not placed.crossings:
             return []
-        return [(self.entered, placed.entered), (self.left, placed.left)]
+        if is_own(self.entered.spec):
+            # A function of the user's that fails is undone store by store.
+            return [(self.entered, placed.ends.entered), (self.left, placed.ends.left)]
+        return [(self, placed.ends)]
+
+    def fold(self, segments: Ends, inputs: list[np.ndarray], time: tuple[np.ndarray, ...]) -> None:
+        """Take in events where they first go on and where they end, in one loop: each is lifted once."""
+        entered, left, spec = self.entered, self.left, self.entered.spec
+        assert isinstance(spec, Scalars)
+        # A count looks at no value.
+        read = inputs if spec.fields else []
+        source = templates.both(len(read), len(spec.fields), spec.bare)
+        used = {"combine": spec.combine} | ({"lift": spec.lift} if spec.fields else {})
+        loop = kernel(source, "fold_both", used)
+        cells = segments.entered.cell, segments.left.cell
+        loop(*cells, *read, *entered.fields, entered.n, *left.fields, left.n)
 
     def at(self, rows: np.ndarray, slots: np.ndarray, keys: int) -> Merged:
         """What goes on at the start of slices `rows`, slice by slice; `slots` are those of all slices asked for."""
@@ -181,7 +202,7 @@ class Balance:
             total = [field.copy() for field in self.carry.fields], self.carry.n.copy()
             self._known = self._running(slots, keys, *total)
         fields, n = self._known
-        cells = (rows[:, None] * keys + np.arange(keys)).ravel()
+        cells = cells_of(rows, keys)
         return [field[cells] for field in fields], n[cells]
 
     def pass_by(self, slots: np.ndarray, keys: int) -> None:

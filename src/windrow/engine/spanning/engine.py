@@ -13,13 +13,12 @@ on is the matter of `across`, or, for aggregates that need single events, of `ke
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Bound, Scalars
 from windrow.engine.aligned import Aligned
 from windrow.engine.binding import Answer
 from windrow.engine.completeness import first_start, next_after
@@ -33,10 +32,20 @@ from windrow.engine.settings import Settings
 from windrow.engine.spanning import parcels
 from windrow.engine.spanning.across import Balance, Noted
 from windrow.engine.spanning.kept import Kept
-from windrow.engine.spanning.placing import Grid, Placed, Ranges, find_places, give_cells, table_of
+from windrow.engine.spanning.placing import (
+    Ends,
+    Grid,
+    Placed,
+    Ranges,
+    find_places,
+    give_cells,
+    step_of,
+    table_of,
+)
 from windrow.engine.windows import Due
 from windrow.errors import LimitError
 from windrow.measure import Tick
+from windrow.planner.spanning import is_noted
 from windrow.planner.window_set import WindowSet
 from windrow.query import Query
 from windrow.windows.base import Window
@@ -45,8 +54,8 @@ from windrow.windows.base import Window
 class Spanning(Aligned):
     """See the module."""
 
-    # Slices that travel (see `parcels`): one is made where an event may go on, before its end is known.
-    has_empty_slices = True
+    # Parcels make slices for what goes on before it is known up to when.
+    may_have_empty_slices = True
 
     def __init__(self, query: Query, settings: Settings, schema: pa.Schema) -> None:
         super().__init__(query, settings, schema)
@@ -55,6 +64,7 @@ class Spanning(Aligned):
         self.across: dict[int, Balance | Noted] = {}
         self.kept: dict[int, Kept] = {}
         self._asked = 0
+        self._crossed: tuple[Due, np.ndarray, np.ndarray] | None = None
         self._in_order: list[Balance | Noted] = []
         for answer in self.binding.answers.values():
             self._accompany(answer)
@@ -65,7 +75,7 @@ class Spanning(Aligned):
         known = id(answer.store)
         if answer.store is self.presence or known in self.across or known in self.kept:
             return
-        if not _is_noted(answer.bound):
+        if not is_noted(answer.bound.partial):
             self.kept[known] = Kept(answer.bound.kinds, self.measure.dtype)
             return
         assert isinstance(answer.store, Numbers)
@@ -106,15 +116,7 @@ class Spanning(Aligned):
         if isinstance(load, Parcel):
             return None
         assert load.lasts is not None
-        return self.missed(load.times, load.lasts) if load.lasts.min() < self.threshold else None
-
-    def missed(self, starts: np.ndarray, lasts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Masks of the lifespans whose windows are all final, and of those among them that have a window."""
-        early = lasts < self.threshold
-        late = early.copy()
-        if self.windows.may_leave_gaps:
-            late[early] = self.windows.meets(starts[early], lasts[early])
-        return early, late
+        return self.missed(load.times, load.lasts) if load.lasting[0] < self.late_before else None
 
     def take_slices(self, parcel: Parcel) -> None:
         with self.no_new_keys_on_failure():
@@ -142,16 +144,35 @@ class Spanning(Aligned):
         if len(rows):
             self._count(self.fresh, placed.only(rows))
             self.fresh_seen = True
-        self._note_time(events.high)
+        self.note_time(events.high)
 
     def _revised_by(self, going: Going, starts: np.ndarray) -> np.ndarray:
         """Which pieces may lie in windows that were given out, of events that begin before the watermark."""
         assert self.watermark is not None
-        return (going.since < starts) | (going.since < self.latest_given_out(self.watermark))
+        latest = self.given_out(self.watermark)[0].max(initial=self.lowest)
+        return (going.since < starts) | (going.since < latest)
 
-    def latest_given_out(self, watermark: Tick) -> Tick:
-        """The latest start of a window that is given out at a watermark."""
-        return self.windows.last_closed_start(self.emission_point(watermark))
+    def given_out(self, watermark: Tick) -> tuple[np.ndarray, np.ndarray]:
+        """The windows that have been given out at a watermark and begin last: starts, falling, and ends, rising.
+
+        One that begins earlier than another and ends no later is left out: whoever lies in it lies in the other.
+        """
+        latest: dict[Tick, Tick] = {}
+        since = self.there_from
+        for name, start, end in self.windows.last_closed(self.emission_point(watermark)):
+            if start >= since.get(name, start):
+                latest[start] = max(end, latest.get(start, end))
+        found: list[tuple[Tick, Tick]] = []
+        for start, end in sorted(latest.items(), reverse=True):
+            if not found or end > found[-1][1]:
+                found.append((start, end))
+        starts, ends = (np.array([pair[i] for pair in found], self.measure.dtype) for i in range(2))
+        return starts, ends
+
+    @property
+    def final_up_to(self) -> Tick:
+        """Windows that end here or before are final."""
+        return self.clamp(self.lowest - 1) if self.watermark is None else self.horizon(self.watermark)
 
     def _fold(self, events: Events, numbers: np.ndarray | None, placed: Placed, grid: Grid) -> None:
         """Events into the partials of the aggregates."""
@@ -173,15 +194,20 @@ class Spanning(Aligned):
             # What was noted before need not be noted again.
             again = events.going.since >= starts
             starts = np.where(again, events.going.since, starts)
-        edges = self.slices.reconcile(self.edges_for(starts, lasts))
+        low_time = events.scan[0] if events.going is None else starts.min().item()
+        edges = self.slices.reconcile(self.edges_for(starts, lasts, low_time, events.high))
         inside = self._inside(edges)
-        covered = np.concatenate([[0], np.cumsum(inside)])
+        if inside is None:
+            covered = np.arange(len(edges))
+        else:
+            covered = np.concatenate([[0], np.cumsum(inside)])
         first, last, begins, low, high = (np.empty(count, np.int32) for _ in range(5))
         marks = np.zeros(int(covered[-1]) + 2, np.int64)
-        given = (starts, lasts, again, edges.dtype.type(self.threshold), edges, *table_of(edges), covered)
+        limit, step = edges.dtype.type(self.threshold), self._step(edges)
+        given = (starts, lasts, again, limit, step, edges, *table_of(edges), covered)
         crossings = find_places(*given, first, last, begins, low, high, marks)
         met = np.flatnonzero(np.cumsum(marks[:-2]) > 0)
-        where = np.flatnonzero(inside)[met]
+        where = met if inside is None else np.flatnonzero(inside)[met]
         slots, fresh = self.slots_of(edges[where], edges[where + 1])
         base = np.full(int(covered[-1]) + 1, -1)
         base[met] = slots * self.stride
@@ -189,24 +215,34 @@ class Spanning(Aligned):
         cells = [np.empty(count, np.int64) for _ in range(3)]
         give_cells(begins, low, high, key, base, *cells)
         begin, entered, left = map(Cells, cells)
-        placed = Placed(begin, entered, left, Ranges(low, high, key, base, self.keys.count), crossings)
-        by_edge = np.full(len(inside), -1)
-        by_edge[where] = base[met]
+        placed = Placed(begin, Ends(entered, left), Ranges(low, high, key, base, self.keys.count), crossings)
+        by_edge = base
+        if inside is not None:
+            by_edge = np.full(len(inside), -1)
+            by_edge[where] = base[met]
         return placed, Grid(edges, first, last, by_edge), fresh
 
-    def _inside(self, edges: np.ndarray) -> np.ndarray:
-        """Whether each slice between two edges lies in some window."""
+    def _step(self, edges: np.ndarray) -> Any:
+        """The length of all slices between these edges; 0 if they are of several lengths, or nobody knows."""
+        windows, mixed = self.windows, self.slices.mixed_until
+        regular = len(windows.periods) == 1 and not windows.irregular and not self.measure.floating
+        if not regular or (mixed is not None and edges[0] < mixed):
+            return edges.dtype.type(0)
+        return edges.dtype.type(step_of(edges, int(windows.periods[0])))
+
+    def _inside(self, edges: np.ndarray) -> np.ndarray | None:
+        """Whether each slice between two edges lies in some window; None if all do."""
         if not self.windows.may_leave_gaps:
-            return np.ones(len(edges) - 1, bool)
+            return None
         # The first edge may be a sentinel far below; nothing that begins there is asked.
         return self.windows.covers(edges[:-1])
 
-    def edges_for(self, starts: np.ndarray, lasts: np.ndarray) -> np.ndarray:
+    def edges_for(self, starts: np.ndarray, lasts: np.ndarray, low: Tick, high: Tick) -> np.ndarray:
         """All edges from the first start to behind the last instant, less long stretches without an event.
 
-        What lies before the threshold is not looked at, and counts as if it lay there.
+        `low` and `high` are the first start and the last instant of all. What lies before the threshold is not looked at, and counts as if it lay there.
         """
-        low, high = (max(tick.item(), self.threshold) for tick in (starts.min(), lasts.max()))
+        low, high = max(low, self.threshold), max(high, self.threshold)
         if estimate(self.windows, low, high) <= 8 * len(starts) + 1_000_000:
             return self._edges.enclosing(starts, low, high, self.clamp(self.highest))
         starts, lasts = np.maximum(starts, self.threshold), np.maximum(lasts, self.threshold)
@@ -233,12 +269,19 @@ class Spanning(Aligned):
             store.reset(fresh)
         return slots, fresh
 
-    def _keep(self, encoded: Any, events: Events, stamps: np.ndarray, numbers: np.ndarray | None) -> None:
-        """Keep the events themselves where an aggregate needs them."""
+    def _keep(
+        self,
+        encoded: Any,
+        events: Events,
+        stamps: np.ndarray,
+        numbers: np.ndarray | None,
+        only: Container[int] | None = None,
+    ) -> None:
+        """Keep the events themselves where an aggregate needs them; in those places `only`, known by their ids."""
         assert events.lasts is not None
         for _, columns, store in self.binding.folded:
             kept = self.kept.get(id(store))
-            if kept is not None:
+            if kept is not None and (only is None or id(kept) in only):
                 rows, inputs = inputs_of(encoded, columns)
                 which = np.arange(len(events)) if rows is None else rows
                 owners = np.zeros(len(events), np.int64) if numbers is None else numbers
@@ -247,6 +290,14 @@ class Spanning(Aligned):
                     kept.take(columns_of)
                 else:
                     kept.take_pieces(events.going.where(which), columns_of)
+
+    def meet(self, events: Events) -> None:
+        """Know events that go on where single events are kept, and none is yet: these were not asked to, before."""
+        new = {id(kept): kept for kept in self.kept.values() if not kept.held}
+        if new:
+            with self.no_new_keys_on_failure():
+                numbers = self.keys.numbers(events.batch)
+                self._keep(self.encode(events.batch), events, events.arrivals, numbers, only=new)
 
     def require_room(self, count: int) -> None:
         held = sum(kept.held + count for kept in self.kept.values())
@@ -267,7 +318,7 @@ class Spanning(Aligned):
             self._forget_what_goes_on()
 
     def _forget_what_goes_on(self) -> None:
-        self._asked = 0
+        self._asked, self._crossed = 0, None
         for across in self._in_order:
             across.forget()
 
@@ -278,11 +329,14 @@ class Spanning(Aligned):
 
     def merged(self, store: Numbers, due: Due, slots: np.ndarray, keys: int) -> Merged:
         fields, n = store.merge(due, slots, keys)
-        crossed = np.flatnonzero(self.slices.starts[due.first] == due.start)
         across = self._across(store)
         assert across is not None
-        more, counts = across.at(due.first[crossed], slots[: self._asked], keys)
-        cells = (crossed[:, None] * keys + np.arange(keys)).ravel()
+        if self._crossed is None or self._crossed[0] is not due:
+            crossed = np.flatnonzero(self.slices.starts[due.first] == due.start)
+            cells = (crossed[:, None] * keys + np.arange(keys)).ravel()
+            self._crossed = due, due.first[crossed], cells
+        _, rows, cells = self._crossed
+        more, counts = across.at(rows, slots[: self._asked], keys)
         store.loop("absorb_rows")(cells, *more, counts, *fields, n)
         return fields, n
 
@@ -308,6 +362,8 @@ class Spanning(Aligned):
         live = super().live_keys() | self.presence_across.going_on(self.keys.count)
         for store in self.presence_across.stores:
             live |= store.n.reshape(-1, self.stride)[self.slices.slots, : self.keys.count].any(axis=0)
+        for kept in self.kept.values():
+            live[kept.owners()] = True
         return live
 
     def resize(self, capacity: int, stride: int, keys: np.ndarray | slice) -> None:
@@ -356,8 +412,3 @@ class Spanning(Aligned):
         self.across = {known: each for known, each in self.across.items() if known in alive}
         self.kept = {known: each for known, each in self.kept.items() if known in alive}
         self._arrange()
-
-
-def _is_noted(bound: Bound) -> bool:
-    """Whether what goes on can be kept as partials of a few numbers."""
-    return isinstance(bound.partial, Scalars) and not bound.partial.ordered

@@ -105,6 +105,10 @@ class Kept:
             self._columns = [column[order] for column in columns]
             self._so_far = None
 
+    def owners(self) -> np.ndarray:
+        """The keys whose events are kept."""
+        return np.unique(np.concatenate([part[0] for part in (self._columns, *self._waiting)]))
+
     def renumber(self, keys: np.ndarray) -> None:
         """Key keys[i] becomes key i; events of other keys are forgotten."""
         self._settle()

@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.engine.engine import Engine
+from windrow.engine.intake import Bounds
 from windrow.engine.loads import Events
 from windrow.engine.spanning.lifespans import Culprits, Lifespans
 from windrow.engine.spanning.open_events import OpenEvents
@@ -25,16 +26,16 @@ class Lasting:
         self.said: Tick | None = None
         self.open_events: OpenEvents | None = None
         if query.time.id is not None:
-            read, names = engine.binding.columns, (*query.key, query.time.id)
-            columns, identity = (pa.schema([schema.field(name) for name in part]) for part in (read, names))
-            self.open_events = OpenEvents(query.time, columns, identity, self.lifespans.longest)
+            self.open_events = OpenEvents(query, engine.binding.columns, schema, self.lifespans.longest)
 
     def read(
-        self, batch: pa.RecordBatch, rows: np.ndarray | None, arrival: int, limit: Tick, ahead: Tick | None
+        self, batch: pa.RecordBatch, rows: np.ndarray | None, arrival: int, bounds: Bounds
     ) -> tuple[Events, np.ndarray | None, Culprits]:
         """The events of a batch, where they contribute; rows without a time; what is wrong with others."""
-        lives = self.lifespans.read(batch, limit, ahead)
+        lives = self.lifespans.read(batch, bounds)
         events = Events(batch, lives.starts, arrival, rows, lives.lasts, roles=lives.roles)
+        if self.open_events is None:
+            events.lengths = self.release.lengths(lives.starts, lives.lasts)
         return self.lifespans.placed(events), lives.missing, lives.culprits
 
     def released(self, watermark: Tick, reached: Tick | None, lowest: Tick) -> Tick:

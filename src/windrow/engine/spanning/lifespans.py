@@ -5,6 +5,7 @@ An event `[start, end)` is kept by its first and its last instant: `start`, and 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -12,18 +13,20 @@ import pyarrow as pa
 
 from windrow.engine.cache import jit
 from windrow.engine.columns import ticks_of
+from windrow.engine.intake import NO_EDGES, Bounds
 from windrow.engine.loads import Events
-from windrow.engine.spanning.opened import CLOSES, COMPLETE, OPENS
+from windrow.engine.spanning.ongoing import CLOSES, COMPLETE, OPENS
 from windrow.errors import QueryError
 from windrow.measure import Measure, Tick
 from windrow.span import Span
 
-NO_EDGES = "the edges of its windows would overflow the column's type, or leave the calendar"
 Culprits = list[tuple[str, np.ndarray, str]]
+# Longer than any event whose ends are 64-bit numbers.
+ENDLESS = 2**64 - 1
 
 
 @jit
-def survey(starts, ends):  # type: ignore[no-untyped-def]
+def look_over(starts, ends):  # type: ignore[no-untyped-def]
     """Whether all events end after they start, and the latest end."""
     fine = True
     latest = ends[0]
@@ -60,26 +63,18 @@ class Lifespans:
             )
         if span.id is not None and measure.floating:
             raise QueryError(f"events that are not over need a time of whole ticks, not {measure.describe()}")
-        self._longest = None if span.longest is None else measure.ticks(span.longest, what="longest")
+        self.longest: Tick = math.inf if measure.floating else ENDLESS
+        if span.longest is not None:
+            self.longest = min(self.longest, measure.ticks(span.longest, what="longest"))
 
-    @property
-    def longest(self) -> Tick:
-        """How long an event may last."""
-        return self._measure.highest if self._longest is None else self._longest
-
-    def read(self, batch: pa.RecordBatch, limit: Tick, ahead: Tick | None) -> Lives:
-        """The lifespans of a batch; an end behind `limit` cannot be expressed, one behind `ahead` is too far."""
+    def read(self, batch: pa.RecordBatch, bounds: Bounds) -> Lives:
+        """The lifespans of a batch; an end out of bounds cannot be expressed, or is too far ahead."""
         starts, missing = ticks_of(batch.column(self._span.start), self._measure)
         ends, endless = ticks_of(batch.column(self._span.end), self._measure)
-        furthest = limit if ahead is None else min(limit, ahead)
-        if (
-            missing is None
-            and endless is None
-            and self._longest is None
-            and self._span.id is None
-            and len(ends)
-        ):
-            positive, latest = survey(starts, ends)
+        furthest = bounds.highest if bounds.ahead is None else min(bounds.highest, bounds.ahead)
+        complete = missing is None and endless is None and self._span.id is None
+        if complete and self._span.longest is None and len(ends):
+            positive, latest = look_over(starts, ends)
             if positive and latest <= furthest:
                 return Lives(starts, self.before(ends), None, [], None)
         culprits: Culprits = []
@@ -94,12 +89,12 @@ class Lifespans:
         whole = np.ones(len(starts), bool) if roles is None else roles == COMPLETE
         for gap in (missing, endless):
             whole &= True if gap is None else ~gap
-        lasts = np.maximum(self.before(ends), starts)
-        culprits += self._problems(whole, starts, ends, lasts, limit, ahead)
-        if roles is not None:
-            # A row that closes has its end alone, and one that opens its start.
-            lasts = np.where(roles == CLOSES, self.before(ends), lasts)
-            starts = np.where(roles == CLOSES, lasts, starts)
+        # A row that closes has its end alone, and one that opens its start.
+        closes = np.zeros(len(starts), bool) if roles is None else roles == CLOSES
+        lasts = np.maximum(self.before(ends), starts, where=~closes, out=self.before(ends))
+        culprits += self._problems(whole, starts, ends)
+        culprits += self._out_of_bounds(whole, closes, lasts, bounds)
+        starts = np.where(closes, lasts, starts)
         if endless is not None:
             lasts = np.where(endless, starts, lasts)
         return Lives(starts, lasts, missing, culprits, roles)
@@ -117,29 +112,32 @@ class Lifespans:
         nameless = batch.column(self._span.id).is_null().to_numpy(zero_copy_only=False)
         return roles, nameless & (roles != COMPLETE)
 
-    def _problems(
-        self,
-        whole: np.ndarray,
-        starts: np.ndarray,
-        ends: np.ndarray,
-        lasts: np.ndarray,
-        limit: Tick,
-        ahead: Tick | None,
-    ) -> Culprits:
+    def _problems(self, whole: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> Culprits:
         """What is wrong with events that have a start and an end."""
         span = self._span
-        found = [(ends < starts, f"the event ends before it starts ({span.start!r})")]
+        # A number that ticks cannot hold comes as one below all that the column's type has.
+        unfit = np.isinf(ends) if self._measure.floating else ends < self._measure.lowest
+        found = [(unfit, NO_EDGES), (ends < starts, f"the event ends before it starts ({span.start!r})")]
         if span.on_zero == "raise":
             reason = f"the event ends where it starts ({span.start!r}), and so lasts for no time at all; "
             found.append((ends == starts, reason + 'on_zero="point" takes it as one tick long'))
-        if self._longest is not None:
-            found.append(
-                (too_long(starts, ends, self._longest), f"the event lasts longer than {span.longest}")
-            )
-        found.append((lasts > limit, NO_EDGES))
-        if ahead is not None:
-            found.append((lasts > ahead, "lies too far ahead of the watermark"))
-        return [(span.end, whole & wrong, reason) for wrong, reason in found if (whole & wrong).any()]
+        if span.longest is not None:
+            wrong = too_long(starts, ends, self.longest)
+            found.append((wrong, f"the event lasts longer than {span.longest}"))
+        return _blamed(span.end, [(whole & wrong, reason) for wrong, reason in found])
+
+    def _out_of_bounds(
+        self, whole: np.ndarray, closes: np.ndarray, lasts: np.ndarray, bounds: Bounds
+    ) -> Culprits:
+        """Ends that no window can have, or that are too far ahead, of events that count there."""
+        ended = whole | closes
+        alone = whole if self._span.contributes == "end" else closes
+        found = [(alone & (lasts < bounds.lowest), NO_EDGES)]
+        if self._span.contributes != "start":
+            found.append((ended & (lasts > bounds.highest), NO_EDGES))
+        if bounds.ahead is not None:
+            found.append((ended & (lasts > bounds.ahead), "lies too far ahead of the watermark"))
+        return _blamed(self._span.end, found)
 
     def placed(self, events: Events) -> Events:
         """The events where they contribute: as long as they last, or at one instant."""
@@ -155,6 +153,11 @@ class Lifespans:
         if self._measure.floating:
             return np.nextafter(ends, -np.inf)
         return ends - (ends > self._measure.lowest)
+
+
+def _blamed(column: str, found: list[tuple[np.ndarray, str]]) -> Culprits:
+    """What was found wrong with some rows, as the fault of one column."""
+    return [(column, wrong, reason) for wrong, reason in found if wrong.any()]
 
 
 def too_long(starts: np.ndarray, ends: np.ndarray, longest: Tick) -> np.ndarray:

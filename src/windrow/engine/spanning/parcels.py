@@ -124,7 +124,8 @@ def _going_on(engine: Spanning) -> int:
 
 def _cells(engine: Spanning, begin: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Edges, and the first cell of each slice between them; slices from each `begin` to its `end` are made."""
-    edges = engine.slices.reconcile(engine.edges_for(begin, end))
+    low, high = begin.min().item(), end.max().item()
+    edges = engine.slices.reconcile(engine.edges_for(begin, end, low, high))
     marks = np.zeros(len(edges) + 1, np.int64)
     np.add.at(marks, positions(begin, edges), 1)
     np.add.at(marks, positions(end, edges) + 1, -1)

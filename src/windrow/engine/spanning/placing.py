@@ -44,19 +44,29 @@ class Ranges:
 
 
 @dataclass
-class Placed:
-    """Events in cells: where they `begin`, where they first go on (`entered`) and where they end (`left`)."""
+class Ends:
+    """The cells in which events first go on (`entered`) and in which they end (`left`); both are -1 if they cross nothing."""
 
-    begin: Cells
     entered: Cells
     left: Cells
+
+    def only(self, rows: np.ndarray) -> Ends:
+        """The cells of a table that has these rows only."""
+        return Ends(self.entered.only(rows), self.left.only(rows))
+
+
+@dataclass
+class Placed:
+    """Events in cells: where they `begin`, and where they go on and end."""
+
+    begin: Cells
+    ends: Ends
     crossed: Ranges
     crossings: int
 
     def only(self, rows: np.ndarray) -> Placed:
         """The places of a table that has these rows only."""
-        begin, entered, left = (part.only(rows) for part in (self.begin, self.entered, self.left))
-        return Placed(begin, entered, left, self.crossed.only(rows), self.crossings)
+        return Placed(self.begin.only(rows), self.ends.only(rows), self.crossed.only(rows), self.crossings)
 
 
 @dataclass
@@ -81,6 +91,14 @@ def slice_of(t, edges, base, scale, shift, table):  # type: ignore[no-untyped-de
 
 
 @jit
+def slice_at(t, first, step):  # type: ignore[no-untyped-def]
+    """The same where all slices are of one length: by a product, which is at most one off."""
+    j = np.int64((t - first) * (1.0 / step))
+    j -= np.int64(first + j * step > t)
+    return j + np.int64(first + (j + 1) * step <= t)
+
+
+@jit
 def fill_positions(times, edges, base, scale, shift, table, out):  # type: ignore[no-untyped-def]
     for i in range(times.shape[0]):
         out[i] = slice_of(times[i], edges, base, scale, shift, table)
@@ -88,8 +106,8 @@ def fill_positions(times, edges, base, scale, shift, table, out):  # type: ignor
 
 def table_of(edges: np.ndarray) -> tuple[Any, Any, Any, np.ndarray]:
     """The lookup table of slices between edges; the outermost edges may be the ends of the number range."""
-    low = edges[1] if len(edges) > 2 else edges[0]
-    return lookup(edges[:-1], low, max(low, edges[-2]))
+    inner = edges[1:-1] if len(edges) > 2 else np.zeros(1, edges.dtype)
+    return lookup(edges[:-1], inner[0], inner[-1])
 
 
 def positions(times: np.ndarray, edges: np.ndarray) -> np.ndarray:
@@ -99,12 +117,22 @@ def positions(times: np.ndarray, edges: np.ndarray) -> np.ndarray:
     return position
 
 
+def step_of(edges: np.ndarray, period: int) -> int:
+    """The length of all slices between edges of a progression of this period; 0 if one is missing, or they are many.
+
+    The first edges must not be further apart than a float can tell exactly.
+    """
+    span = int(edges[-1]) - int(edges[0])
+    return period if span == period * (len(edges) - 1) and span < 2**52 else 0
+
+
 @jit
 def find_places(  # type: ignore[no-untyped-def]
     starts,
     lasts,
     again,
     threshold,
+    step,
     edges,
     base,
     scale,
@@ -120,7 +148,7 @@ def find_places(  # type: ignore[no-untyped-def]
 ):
     """The slices that events meet, counted in edges (first, last) and in slices that lie in some window (the rest).
 
-    What lies before `threshold` is not looked at. again[i] says that event i does not begin here, but goes on from an
+    `step` is the length of all slices, or 0. What lies before `threshold` is not looked at. again[i] says that event i does not begin here, but goes on from an
     instant that was looked at; empty: all begin. covered[j]: how many of the slices before j lie in some window.
     begins[i] becomes the covered slice in which it begins, or -1; low[i] .. high[i] those whose starts it crosses. Slices
     that are met are marked in differences. Returns how many starts are crossed by all events together.
@@ -135,15 +163,19 @@ def find_places(  # type: ignore[no-untyped-def]
             if t < s:
                 # It crosses nothing that is looked at; as a piece of an event it may go on.
                 t, known, new = s, True, False
-        j = slice_of(s, edges, base, scale, shift, table)
-        k = j
-        steps = 0
-        while edges[k + 1] <= t:
-            k += 1
-            steps += 1
-            if steps == FEW_STEPS:
-                k = slice_of(t, edges, base, scale, shift, table)
-                break
+        if step > 0:
+            j = slice_at(s, edges[0], step)
+            k = slice_at(t, edges[0], step)
+        else:
+            j = slice_of(s, edges, base, scale, shift, table)
+            k = j
+            steps = 0
+            while edges[k + 1] <= t:
+                k += 1
+                steps += 1
+                if steps == FEW_STEPS:
+                    k = slice_of(t, edges, base, scale, shift, table)
+                    break
         first[i] = j
         last[i] = k
         b = covered[j] if known and new and covered[j + 1] > covered[j] else -1
@@ -152,10 +184,11 @@ def find_places(  # type: ignore[no-untyped-def]
         begins[i] = b
         low[i] = lo
         high[i] = hi
-        if hi >= lo:
-            total += hi - lo + 1
-            marks[lo] += 1
-            marks[hi + 1] -= 1
+        # Without a branch, which nobody could foresee where some events cross a start and others do not.
+        crosses = np.int64(hi >= lo)
+        total += (hi - lo + 1) * crosses
+        marks[lo] += crosses
+        marks[hi + 1] -= crosses
         if b >= 0:
             marks[b] += 1
             marks[b + 1] -= 1
@@ -168,5 +201,8 @@ def give_cells(begins, low, high, key, base, begin, entered, left):  # type: ign
     for i in range(begins.shape[0]):
         begin[i] = base[begins[i]] + key[i] if begins[i] >= 0 else -1
         crosses = high[i] >= low[i]
-        entered[i] = base[low[i]] + key[i] if crosses else -1
-        left[i] = base[high[i]] + key[i] if crosses else -1
+        # The number behind the last slice, and -1 before the first, are places of `base`, too.
+        first = base[low[i]] + key[i]
+        last = base[high[i]] + key[i]
+        entered[i] = first if crosses else -1
+        left[i] = last if crosses else -1

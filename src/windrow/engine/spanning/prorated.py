@@ -133,10 +133,17 @@ def pieces(
         event = np.repeat(np.arange(begin, stop), here)
         piece = np.arange(len(event)) - np.repeat(np.cumsum(here) - here, here) + grid.first[event]
         start, end = events.times[event], ends[event]
-        inner = np.minimum(grid.edges[piece + 1], end) - np.maximum(grid.edges[piece], start)
-        shares = pa.array(inner / (end - start).astype(np.float64))
+        inner = _length(np.maximum(grid.edges[piece], start), np.minimum(grid.edges[piece + 1], end))
+        shares = pa.array(inner / _length(start, end))
         yield table.take(pa.array(event)).append_column(SHARE, shares), event, piece
         begin = stop
+
+
+def _length(starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """How far it is from starts to ends, as floats; without a sign on the way, because it need not be an int64."""
+    if starts.dtype.kind != "f":
+        starts, ends = starts.astype(np.uint64), ends.astype(np.uint64)
+    return (ends - starts).astype(np.float64)
 
 
 class Prorated(Spanning):

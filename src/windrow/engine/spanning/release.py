@@ -4,8 +4,8 @@ An event is known once it is over, and it may have begun long before. So a windo
 in it and still last: the time to postpone of Suzanne et al. (section 2.4). It is fixed, or learned: as long as a
 chosen share of the events seen so far has lasted at most. What comes even later revises the window, or is late.
 
-Lengths are counted in steps that grow with them, sixteen to each doubling, so that an answer is at most a sixteenth
-too long and never too short.
+Lengths are counted in steps that grow with them, sixteen to each doubling, and a length counts as the next step that
+is not shorter. So an answer is at most a sixteenth too long and never too short.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from windrow.measure import Measure, Tick
 from windrow.span import Learned
 
 STEPS = 16
-# Enough doublings for the longest int64 and for floats; shorter and longer ones count as the first and the last.
-LOWEST, DOUBLINGS = -64, 1088
+# The powers of two between which lengths lie: those of 64-bit numbers, and those of floats.
+WHOLE, FLOATING = (0, 65), (-1075, 1025)
 
 
 class Release:
@@ -28,17 +28,39 @@ class Release:
 
     def __init__(self, delay: Duration | Learned, measure: Measure) -> None:
         self._floating = measure.floating
+        self._lowest, highest = FLOATING if measure.floating else WHOLE
         self._quantile = delay.quantile if isinstance(delay, Learned) else None
         self._fixed: Tick = 0 if isinstance(delay, Learned) else measure.ticks(delay, what="release")
-        self.seen = np.zeros(STEPS * DOUBLINGS if isinstance(delay, Learned) else 0, np.int64)
+        room = 0 if self._quantile is None else STEPS * (highest - self._lowest)
+        self.seen = np.zeros(room, np.int64)
 
-    def note(self, starts: np.ndarray, lasts: np.ndarray) -> None:
+    def note(self, lengths: np.ndarray | None) -> None:
         """Learn how long events have lasted."""
-        if self._quantile is not None:
-            lengths = lasts.astype(np.float64) - starts + (0.0 if self._floating else 1.0)
-            mantissa, exponent = np.frexp(np.maximum(lengths, 0.0) + 1.0)
-            step = (exponent - 1 - LOWEST) * STEPS + np.ceil((2 * mantissa - 1) * STEPS).astype(np.int64)
-            np.add.at(self.seen, np.clip(step, 0, len(self.seen) - 1), 1)
+        if lengths is None:
+            return
+        mantissa, exponent = np.frexp(lengths)
+        step = (exponent - 1 - self._lowest) * STEPS + np.ceil((2 * mantissa - 1) * STEPS).astype(np.int64)
+        np.add.at(self.seen, np.clip(step, 0, len(self.seen) - 1), 1)
+
+    def lengths(self, starts: np.ndarray, lasts: np.ndarray) -> np.ndarray | None:
+        """How long events last from their first to their last instants, as floats that are not too small.
+
+        None if nobody wants to know.
+        """
+        if self._quantile is None:
+            return None
+        if self._floating:
+            ends = np.nextafter(lasts, np.inf)
+            length = ends - starts
+            # What rounding has taken away (Knuth's two-sum).
+            shift = ends - length
+            lost = (ends - (length + shift)) + (shift - starts)
+            return np.where(lost > 0, np.nextafter(length, np.inf), length)
+        # Without a sign, because a length need not be an int64.
+        ticks = lasts.astype(np.uint64) - starts.astype(np.uint64) + np.uint64(1)
+        exact = ticks <= np.uint64(2**53)
+        length = ticks.astype(np.float64)
+        return np.where(exact, length, np.nextafter(length, np.inf))
 
     @property
     def delay(self) -> Tick:
@@ -51,5 +73,5 @@ class Release:
         least = math.ceil(self._quantile * total)
         step = int(np.searchsorted(np.cumsum(self.seen), least))
         exponent, part = divmod(step, STEPS)
-        length = math.ldexp(1 + part / STEPS, exponent + LOWEST) - 1.0
+        length = math.ldexp(1 + part / STEPS, exponent + self._lowest)
         return length if self._floating else math.ceil(length)

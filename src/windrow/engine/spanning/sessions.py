@@ -12,6 +12,7 @@ So a session of a static gap is one of dynamic gaps: that of an event is the gap
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -29,6 +30,7 @@ from windrow.query import Query
 from windrow.windows.session import Session
 
 GAP = "#gap of "
+Late = tuple[np.ndarray, np.ndarray]
 
 
 class Sessions(Keyed):
@@ -77,3 +79,18 @@ class Sessions(Keyed):
 
     def take(self, events: Events) -> None:
         super().take(self._with_gaps(events))
+
+
+def judged_together(engines: Sequence[Engine], lates: list[Late | None]) -> list[Late | None]:
+    """What engines find late, where sessions agree: an event that is late for one of them is so for all.
+
+    So it is for events without a duration, which one engine takes for all sessions of a query.
+    """
+    found = [late for engine, late in zip(engines, lates, strict=True) if isinstance(engine, Sessions)]
+    masks = [late for late, _ in (pair for pair in found if pair is not None)]
+    if not masks or len(found) == 1:
+        return lates
+    late = np.logical_or.reduce(masks)
+    return [
+        (late, late) if isinstance(e, Sessions) else other for e, other in zip(engines, lates, strict=True)
+    ]

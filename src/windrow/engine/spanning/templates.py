@@ -3,6 +3,7 @@
     fold_ranges     fold each event into the cells of all slices whose starts it crosses
     cover_ranges    the same into the nodes of a tree over slices, in which a node stands for 2, 4, 8, .. of them
     push_down       nodes of a tree onto the slices that they stand for
+    fold_both       fold each event where it first goes on, and where it ends
     go_on           what goes on at each start of a slice: all that have entered less all that have left
 
 A tree of height h has its nodes in one column: level l begins at `offset[l]`, and each node has a cell per key. An
@@ -75,6 +76,33 @@ def push_down(offset, size, keys, {f}n):
                         {acc} = combine({tupled("f", fields, "[c]", bare)}, {tupled("f", fields, "[d]", bare)})
 {stored("f", fields, "[c]", 24)}                        n[c] += n[d]
 """
+
+
+@cache
+def both(columns: int, fields: int, bare: bool) -> str:
+    """fold_both for scalars that can be taken out again."""
+    inputs, event = listed("x", columns), listed("x", columns, "[i]")
+    e, d = listed("e", fields), listed("d", fields)
+    acc, one = targets("a", fields, bare), tupled("v", fields, "", bare)
+
+    def take(letter: str) -> str:
+        if not fields:
+            return f"            {letter}n[c] += 1\n"
+        return (
+            f"            {acc} = combine({tupled(letter, fields, '[c]', bare)}, {one})\n"
+            + stored(letter, fields, "[c]", 12)
+            + f"            {letter}n[c] += 1\n"
+        )
+
+    lifted = f"{targets('v', fields, bare)} = lift({event})" if fields else "pass"
+    return f"""
+def fold_both(enter, leave, {inputs}{e}en, {d}dn):
+    for i in range(enter.shape[0]):
+        c = enter[i]
+        if c >= 0:
+            {lifted}
+{take("e")}            c = leave[i]
+{take("d")}"""
 
 
 @cache

@@ -26,7 +26,7 @@ from windrow.testing.spans import Closing, Name, Reading, last_moment
 from windrow.windows import Window
 
 
-class Lasting:
+class SpanMemory:
     """Every event, which of them are open, and what was given out of their windows of time."""
 
     def __init__(self) -> None:
@@ -67,13 +67,22 @@ class Lasting:
             self.open = {}
 
     def changes(
-        self, windows: Mapping[str, Window], measure: Measure, bound: Tick, *, update: bool
+        self,
+        windows: Mapping[str, Window],
+        measure: Measure,
+        bound: Tick,
+        *,
+        update: bool,
+        is_there: Callable[[Identity], bool],
     ) -> list[Change]:
-        """The windows that end by `bound` and differ from what was given out, or never were."""
+        """The windows that end by `bound` and differ from what was given out, or never were.
+
+        `is_there` says whether a window is given out at all, or began before its kind was asked for.
+        """
         changes = []
         for identity, events in self._due(windows, measure, bound).items():
             content = tuple(event.arrival for event in events)
-            if self._shown.get(identity) == content:
+            if self._shown.get(identity) == content or not is_there(identity):
                 continue
             self._shown[identity] = content
             self._revisions[identity] = revision = self._revisions.get(identity, -1) + 1
