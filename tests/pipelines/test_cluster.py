@@ -48,7 +48,7 @@ def test_a_worker_that_is_killed_in_mid_stream_costs_nothing(
     tmp_path: Path,
 ) -> None:
     """Only the work of tasks that ran there is done again."""
-    given = orders(80)
+    given = orders(40)
     kafka_server.create("cluster", 2)
     # The last order must be read last, or what is behind it in the other partition would be late.
     for partition, end in ((0, messages(last())), (1, [])):
@@ -70,9 +70,9 @@ def test_a_worker_that_is_killed_in_mid_stream_costs_nothing(
     command = [str(SUBMIT), "--master", cluster.master, "--jars", kafka_jars]
     command += [str(Path(__file__).parent / "jobs.py"), json.dumps(asdict(job))]
     with killed_at_last(command, tmp_path) as process:
-        reach(process, lambda: len(job.commits()) == 2)
+        reach(process, lambda: len(job.commits()) == 1)
         os.killpg(cluster.workers[0], signal.SIGKILL)
         assert process.poll() is None
         assert process.wait(300) == 0, (tmp_path / "log").read_text()[-3000:]
-    assert len(job.commits()) > 3
+    assert len(job.commits()) > 2
     assert job.result(spark) == answer(given)

@@ -152,7 +152,7 @@ def test_a_poison_message_stops_a_stream_until_it_is_asked_to_go_on(
     spark: Any, kafka_server: Kafka, tmp_path: Path
 ) -> None:
     kafka_server.create("poison")
-    kafka_server.produce("poison", [*messages(FIRST.slice(0, 3)), b'{"ts": "soon"}', *messages(last())])
+    kafka_server.produce("poison", [*messages(FIRST.slice(0, 3)), b'{"ts":\n"soon"}', *messages(last())])
     job = Job(kafka_server.servers, "poison", str(tmp_path), reading={"max_rows": 3})
     with pytest.raises(StreamingQueryException) as failure:
         job.run(spark)
@@ -238,7 +238,7 @@ def test_a_driver_that_is_killed_at_any_point_leaves_a_table_without_gaps_and_wi
             return (tmp_path / "checkpoint" / "offsets" / str(batch)).exists()
 
         first = random.Random(3).randrange(1, 3)
-        moments: list[Callable[[], bool]] = [lambda: planned(first), lambda: applied(first + 2)]
+        moments: list[Callable[[], bool]] = [lambda: planned(first), lambda: applied(first + 1)]
         for happened in moments:
             with killed_at_last(command(job), tmp_path) as process:
                 reach(process, happened)

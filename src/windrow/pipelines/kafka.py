@@ -139,11 +139,12 @@ def _events(messages: DataFrame, read: _Reader, on_bad: str, reason: str) -> Dat
     is_bad = sf.col("event").isNull() | read.is_bad
     reason_ = sf.when(sf.col("value").isNull(), "it has no value").otherwise(reason)
     if on_bad == "raise":
+        shown = sf.regexp_replace(sf.col("value").cast("string"), r"\s+", " ")  # an error is one line
         said = sf.concat(
             sf.format_string("topic %s, partition %d, offset %d: this message cannot be read, ", *place),
             reason_,
             sf.lit(": "),
-            sf.coalesce(sf.substring(sf.col("value").cast("string"), 1, 80), sf.lit("null")),
+            sf.coalesce(sf.substring(shown, 1, 80), sf.lit("null")),
             sf.lit("; on_bad='divert' counts such messages and goes on"),
         )
         checked = sf.when(is_bad, sf.raise_error(said)).otherwise(sf.col("event"))

@@ -104,7 +104,7 @@ class Bucket:
         head = Head(*values)
         if head.plan != self._plan:
             raise StateError(
-                "the checkpoint belongs to another query: windows, aggregates, key, time, columns, buckets or options differ. "
+                "the checkpoint belongs to another query: windows, aggregates, key, time, columns, buckets or options (other than on_bad) differ. "
                 "Start with a new checkpoint, or with the query as it was"
             )
         return head
