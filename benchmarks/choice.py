@@ -27,7 +27,7 @@ from windrow.aggregates.extremes import PLAIN
 from windrow.engine.cutting import Cells
 from windrow.engine.pairing import chosen
 from windrow.engine.partials import Numbers, store_for
-from windrow.engine.spanning.across import Crossed, Extent, survey
+from windrow.engine.spanning.across import Crossed, Extent, crossed_by
 from windrow.engine.spanning.placing import Ranges
 from windrow.engine.windows import Due
 from windrow.planner import rolling
@@ -290,7 +290,7 @@ def spanning_constants(scale: Scale) -> Iterator[str]:
         ranges = Ranges(low, low + length - 1, key, np.arange(slices) * keys, keys)
         crossed = Crossed(PLAIN["max", "i"], 1, np.dtype(np.int64))
         crossed.repack(np.empty(0, np.int64), slices, keys, slice(0, 0))
-        extent = Extent(*survey(ranges.low, ranges.high))
+        extent = Extent(*crossed_by(ranges.low, ranges.high))
         rows.append([events * length, 0, 0])
         times.append(1e9 * min(seconds(partial(crossed.note_each, ranges, values)) for _ in range(3)))
         for height in (3, 6, 9):
