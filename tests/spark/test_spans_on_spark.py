@@ -340,7 +340,7 @@ def test_an_event_that_ends_before_it_starts_is_named(spark: Any) -> None:
 def test_a_row_that_closes_nothing_is_named(spark: Any) -> None:
     columns = {"since": [1, None, 3], "until": [None, 4, None], "who": [1, 2, 3], "k": ["a"] * 3}
     df = spark.createDataFrame(pa.table(columns))
-    message = r"DataError: column 'until', row 2, value 4: closes nothing.*\(rows are counted in their bucket, in order of time\)"
+    message = r"DataError: column 'who', row 2, value 2: closes nothing.*\(rows are counted in their bucket, in order of time\)"
     with pytest.raises(PySparkException, match=message):
         query(OPEN, aggregates={"n": wr.count()}).on_spark(df).collect()
 
@@ -351,7 +351,7 @@ def test_a_row_that_closes_nothing_is_named_in_a_stream() -> None:
     settings = Settings.of("append", 0, "raise", 1_000_000, None)
     asked = query(OPEN, aggregates={"n": wr.count()})
     task = Task(asked, settings, rows.schema, rows.schema, combine=False, side_rows=False, buckets=1)
-    message = r"row 1, value 4: closes nothing.*\(rows are counted in what one partition of the source"
+    message = r"column 'who', row 1, value 2: closes nothing.*\(rows are counted in what one partition of the source"
     with pytest.raises(wr.DataError, match=message):
         apply(task, task.operator(), MicroBatch(0, [pack(rows)]))
 
