@@ -163,7 +163,7 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     ),
     "one input too few": (lambda df: CASES["join"]().on_spark(df, time="ts"), "Join has 2 inputs, and 1"),
     "no window": (
-        lambda df: wp.Filter(lambda rows: rows["x"]).on_spark(df, time="ts"),
+        lambda df: wp.Filter(pc.field("x") < 3).on_spark(df, time="ts"),
         "Filter has no window",
     ),
     "two outputs": (
