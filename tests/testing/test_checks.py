@@ -68,7 +68,7 @@ def test_integers_must_agree_to_the_last_one():
 
     with pytest.raises(AssertionError, match="combine is not associative"):
         check_aggregate(
-            wr.aggregate(lift=lambda x: x, combine=add, identity=0), st.integers(0, 2_000_000_000)
+            wr.aggregate(lift=lambda x: x, combine=add, identity=0), st.sampled_from([1, 1_500_000_000])
         )
 
 
