@@ -64,11 +64,12 @@ def test_a_combine_that_is_wrong_only_for_what_it_has_made_itself_is_found():
 
 def test_integers_must_agree_to_the_last_one():
     def add(a, b):
-        return a + b + (1 if a > b else 0)
+        return a + b + (1 if a > 1_000_000_000 and b > 1_000_000_000 else 0)
 
-    with pytest.raises(AssertionError, match=r"combine is not (associative|commutative)"):
+    with pytest.raises(AssertionError, match="combine is not associative"):
         check_aggregate(
-            wr.aggregate(lift=lambda x: x, combine=add, identity=0), st.integers(0, 2_000_000_000)
+            wr.aggregate(lift=lambda x: x, combine=add, identity=0),
+            st.sampled_from([600_000_000, 1_500_000_000]),
         )
 
 
