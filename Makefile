@@ -28,7 +28,7 @@ demo: $(READY)
 demo-spark: $(READY) java
 	@$(PY) examples/flights_on_spark.py
 
-test: $(READY) java kafka postgres
+test: $(READY) java kafka postgres .venv/spark.jsa
 	@$(PY) -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
 
 bench: $(READY)
@@ -57,6 +57,10 @@ postgres:
 		|| { command -v apt-get > /dev/null && [ "$$(id -u)" = 0 ] \
 			&& apt-get -qq update && apt-get -qq install -y --no-install-recommends postgresql > /dev/null; } \
 		|| { echo "the tests need a PostgreSQL server: install it (on Debian and Ubuntu: apt install postgresql)" >&2; exit 1; }
+
+# Spark's classes as a JVM has them in memory: tests start many, and each starts in half the time.
+.venv/spark.jsa: tests/small_spark.py $(READY) | java
+	@$(PY) tests/small_spark.py > .venv/archive.log 2>&1 || { cat .venv/archive.log >&2; exit 1; }
 
 check: $(READY)
 	@$(PY) -m ruff format --check --quiet . || { echo "run '$(PY) -m ruff format .'" >&2; exit 1; }

@@ -26,48 +26,35 @@ settings.register_profile(
 )
 settings.load_profile("windrow")
 
-# What takes longest begins first, so that no worker is left with it in the end.
-LONGEST = (
+# What compiles most comes first, so that later processes find it on disk. What takes longest is next, so that no
+# worker is left with it in the end.
+FIRST = (
+    "test_stream",
+    "test_sequences",
+    "test_spans",
     "test_faults",
-    "test_cluster",
     "test_restart",
+    "test_cluster",
     "test_streaming",
+    "test_command",
+    "test_docs",
+    "test_benchmarks",
     "test_builtin_windows",
     "test_bad_input_on_spark",
 )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    ranks = {name: rank for rank, name in enumerate(LONGEST)}
+    ranks = {name: rank for rank, name in enumerate(FIRST)}
     items.sort(key=lambda item: ranks.get(item.path.stem, len(ranks)))
-
-
-ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 @pytest.fixture(scope="session")
 def small_spark(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Settings of a Spark with one shuffle partition, without its web pages."""
-    folder = tmp_path_factory.mktemp("spark")
-    return {
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        "spark.driver.memory": "512m",
-        # Jobs are short: code that is compiled at once costs more than it saves.
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-        # Workers find `functions` and `specimens`, as the tests do.
-        "spark.executorEnv.PYTHONPATH": str(Path(__file__).parent),
-        "spark.local.dir": str(folder),
-        # On a machine that is busy with other tests, workers may be slow to start.
-        "spark.python.authenticate.socketTimeout": "120s",
-        "spark.log.level": "ERROR",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "1",
-        "spark.sql.streaming.stateStore.providerClass": ROCKS,
-        "spark.sql.warehouse.dir": str(folder / "warehouse"),
-    }
+    from small_spark import settings
+
+    return settings(tmp_path_factory.mktemp("spark"))
 
 
 @pytest.fixture(scope="session")
@@ -81,13 +68,8 @@ def kafka_jars() -> str:
 @pytest.fixture(scope="session")
 def spark(small_spark: dict[str, str], kafka_jars: str) -> Iterator[Any]:
     """A local Spark with one core: a process can have one only, so all folders share it."""
-    from pyspark.sql import SparkSession
+    from small_spark import start
 
-    builder = SparkSession.builder.master("local[1]").appName("windrow").config("spark.jars", kafka_jars)
-    for name, value in small_spark.items():
-        builder = builder.config(name, value)
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("PYSPARK_PYTHON", sys.executable)
-        session = builder.getOrCreate()
+    session = start({**small_spark, "spark.jars": kafka_jars})
     yield session
     session.stop()

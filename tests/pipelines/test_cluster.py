@@ -17,6 +17,7 @@ import pytest
 from jobs import Job, answer, last, messages, orders
 from killing import killed_at_last, reach
 from servers import Kafka
+from small_spark import java_options
 
 ROOT = Path(__file__).parent.parent.parent
 SUBMIT = Path(pyspark.__file__).parent / "bin" / "spark-submit"
@@ -56,7 +57,7 @@ def test_a_worker_that_is_killed_in_mid_stream_costs_nothing(
     settings = {
         **{name: value for name, value in small_spark.items() if "executorEnv" not in name},
         "spark.executor.memory": "512m",
-        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.executor.extraJavaOptions": java_options(),
         "spark.sql.shuffle.partitions": "2",
     }
     job = Job(

@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from small_spark import java_options
 
 import windrow as wr
 from windrow.cli import stopping
@@ -39,8 +40,8 @@ query:
   buckets: 1
 sink: {parquet: out/windows}
 checkpoint: out/checkpoint
-settings: {spark.sql.shuffle.partitions: 1, spark.driver.memory: 512m, spark.driver.extraJavaOptions: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-"""
+settings: {spark.sql.shuffle.partitions: 1, spark.driver.memory: 512m, spark.driver.extraJavaOptions: "OPTIONS"}
+""".replace("OPTIONS", java_options())
 
 
 def events() -> pa.Table:

@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 import pyspark
 import pytest
 from small_job import QUERIES, answer, events, join
+from small_spark import java_options
 from streams import like, plain_rows
 
 import windrow
@@ -32,7 +33,7 @@ READY = "Spark Connect server started at: "
 SETTINGS = {
     "spark.master": "local-cluster[2,1,1024]",
     "spark.executor.memory": "1g",
-    "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.executor.extraJavaOptions": java_options(),
     "spark.sql.shuffle.partitions": "2",
     "spark.connect.grpc.binding.address": "127.0.0.1",
     "spark.connect.grpc.binding.port": "0",

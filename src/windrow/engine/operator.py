@@ -386,7 +386,8 @@ class Operator:
         """Answer one more window from now on, and from existing slices as far back as they go.
 
         Returns the start of its first complete window; windows from there on are emitted, those that
-        have ended already with the next `advance`. None means that all of its windows are complete.
+        have ended already with the next `advance`, and until then an event that is late for them but not for
+        the whole query still counts in them. None means that all of its windows are complete.
         A window that depends on more than time is complete from the newest event on.
         """
         require_named(name, window, Window, self.query.windows, what="window")

@@ -8,9 +8,10 @@ tree is for one batch, and at its end what its nodes hold is handed down to the 
     cost of height h    events * (h + n / 2**h) * NODE  +  slices * keys * HANDED_DOWN
 
 Height 1 and more is the idea of multi-level slices (Suzanne et al., section 4) with nodes that do not overlap, so
-that an answer need not look at all levels of all slices. Lengths are those of the batch at hand, and so the height
-is chosen anew for each batch. An aggregate whose partials can be taken out again needs none of this: it is noted where
-an event first goes on, and where it ends, however long it lasts.
+that an answer need not look at all levels of all slices. The height is chosen anew for each batch, by the lengths in
+that batch: an estimate carried over from earlier ones could only be further from the truth, because what the tree
+costs is paid in the batch itself. An aggregate whose partials can be taken out again needs none of this: it is noted
+where an event first goes on, and where it ends, however long it lasts.
 
 The constants are nanoseconds for a maximum of integers, measured by `python -m benchmarks.choice constants`.
 """
@@ -44,7 +45,10 @@ def way_of(partial: Any, *, exact: bool) -> str:
         return "events are kept one by one, and read again for each window"
     if exact:
         return "noted twice, where an event goes on and where it ends, however long it lasts"
-    return "noted at each start of a slice that an event crosses, through a tree where that costs less"
+    return (
+        "noted at each start of a slice that an event crosses, or through a tree: whichever costs less, and how high the "
+        "tree is, is found for each batch from the lengths of its events"
+    )
 
 
 def costs(crossings: int, events: int, slices: int, keys: int) -> list[float]:

@@ -84,7 +84,7 @@ from windrow.policies.layout import (
     UPDATED_AT,
     VICTIM,
 )
-from windrow.policies.steps import NOWHERE, begins_slice, close, exceeds, note, row_at
+from windrow.policies.steps import NOWHERE, begins_slice, close, exceeds, leave, note, row_at, told
 from windrow.policies.subwindows import create, due_again, least, remove, updated
 
 
@@ -124,8 +124,7 @@ def run(  # type: ignore[no-untyped-def]
     while i < numbers.shape[0]:
         p = numbers[i]
         if g[TAPE] + SPARE > tape.shape[1]:
-            g[ROW], g[PHASE] = i, phase
-            return NEEDS_TAPE
+            return leave(g, i, phase, NEEDS_TAPE)
         if phase == 0:  # partitions that are too old
             phase = 2
             if partitions == PARTITION_AGE:
@@ -133,12 +132,8 @@ def run(  # type: ignore[no-untyped-def]
                 if first >= 0 and now - table[first, UPDATED_AT] > limit:
                     g[VICTIM] = first
                     phase = 1
-                    if wanted >> PARTITION_EVICTION & 1:
-                        low, high = table[first, HEAD], table[first, TAIL]
-                        note(tape, g, PARTITION_EVICTION, i, first, -1, low, high, now)
-                        if stop >> PARTITION_EVICTION & 1:
-                            g[ROW], g[PHASE] = i, phase
-                            return STOPPED
+                    if told(tape, table, g, wanted, stop, PARTITION_EVICTION, i, first, -1, now):
+                        return leave(g, i, phase, STOPPED)
         if phase == 1:
             remove(table, heap, dues, g, s, closed, clocked, g[VICTIM])
             phase = 0
@@ -151,19 +146,14 @@ def run(  # type: ignore[no-untyped-def]
                     if s[SELECTION] == BY_FUNCTION:
                         if g[CHOSEN_AT] == g[CHOSEN]:
                             note(tape, g, PARTITION_SELECTION, i, p, -1, 0, 0, now)
-                            g[ROW], g[PHASE] = i, 2
-                            return NEEDS_CHOICE
+                            return leave(g, i, 2, NEEDS_CHOICE)
                         victim = chosen[g[CHOSEN_AT]]
                         g[CHOSEN_AT] += 1
                     else:
                         victim = least(table, heap, g, s, p)
                     g[VICTIM] = victim
-                    if wanted >> PARTITION_EVICTION & 1:
-                        low, high = table[victim, HEAD], table[victim, TAIL]
-                        note(tape, g, PARTITION_EVICTION, i, victim, -1, low, high, now)
-                        if stop >> PARTITION_EVICTION & 1:
-                            g[ROW], g[PHASE] = i, phase
-                            return STOPPED
+                    if told(tape, table, g, wanted, stop, PARTITION_EVICTION, i, victim, -1, now):
+                        return leave(g, i, phase, STOPPED)
                 else:
                     create(table, heap, dues, g, s, marks, clocked, now, p)
         if phase == 3:
@@ -181,11 +171,8 @@ def run(  # type: ignore[no-untyped-def]
             partly = eviction == DELTA and table[p, FLAGS] & FULL == 0 and head < table[p, TAIL]
             if partly and exceeds(evicting[i], marks[head], eviction_threshold):
                 table[p, FLAGS] |= FULL
-                if wanted >> INITIAL_FULL & 1:
-                    note(tape, g, INITIAL_FULL, i, p, -1, head, table[p, TAIL], now)
-                    if stop >> INITIAL_FULL & 1:
-                        g[ROW], g[PHASE] = i, phase
-                        return STOPPED
+                if told(tape, table, g, wanted, stop, INITIAL_FULL, i, p, -1, now):
+                    return leave(g, i, phase, STOPPED)
         if phase == 6:  # trigger by delta, before the row changes anything
             phase = 8
             if table[p, FLAGS] & REFERRED == 0:
@@ -193,11 +180,10 @@ def run(  # type: ignore[no-untyped-def]
                 reference[p] = triggering[i]
             elif exceeds(triggering[i], reference[p], trigger_threshold):
                 reference[p] = triggering[i]
-                if (partial or table[p, FLAGS] & FULL) and wanted >> TRIGGER & 1:
-                    note(tape, g, TRIGGER, i, p, -1, table[p, HEAD], table[p, TAIL], now)
-                    if stop >> TRIGGER & 1:
-                        g[ROW], g[PHASE] = i, phase
-                        return STOPPED
+                if (partial or table[p, FLAGS] & FULL) and told(
+                    tape, table, g, wanted, stop, TRIGGER, i, p, -1, now
+                ):
+                    return leave(g, i, phase, STOPPED)
         if phase == 8:  # evict
             phase = 10
             head, tail = table[p, HEAD], table[p, TAIL]
@@ -208,45 +194,32 @@ def run(  # type: ignore[no-untyped-def]
                 phase = 9
                 if table[p, FLAGS] & FULL == 0:
                     table[p, FLAGS] |= FULL
-                    if wanted >> INITIAL_FULL & 1:
-                        note(tape, g, INITIAL_FULL, i, p, -1, head, tail, now)
-                        if stop >> INITIAL_FULL & 1:
-                            g[ROW], g[PHASE] = i, 8
-                            return STOPPED
-            if phase == 9 and wanted >> BEFORE_EVICT & 1:
-                note(tape, g, BEFORE_EVICT, i, p, row_at(order, head), head, tail, now)
-                if stop >> BEFORE_EVICT & 1:
-                    g[ROW], g[PHASE] = i, phase
-                    return STOPPED
+                    if told(tape, table, g, wanted, stop, INITIAL_FULL, i, p, -1, now):
+                        return leave(g, i, 8, STOPPED)
+            if phase == 9 and told(
+                tape, table, g, wanted, stop, BEFORE_EVICT, i, p, row_at(order, head), now
+            ):
+                return leave(g, i, phase, STOPPED)
         if phase == 9:
             phase = 8
             head = table[p, HEAD]
             table[p, HEAD] = head + 1
             g[TOTAL] -= 1
-            if wanted >> AFTER_EVICT & 1:
-                note(tape, g, AFTER_EVICT, i, p, row_at(order, head), head + 1, table[p, TAIL], now)
-                if stop >> AFTER_EVICT & 1:
-                    g[ROW], g[PHASE] = i, phase
-                    return STOPPED
+            if told(tape, table, g, wanted, stop, AFTER_EVICT, i, p, row_at(order, head), now):
+                return leave(g, i, phase, STOPPED)
             continue
         if phase == 20:  # flush by delta, before the row comes in
             phase = 10
             head, tail = table[p, HEAD], table[p, TAIL]
             if head < tail and exceeds(evicting[i], oldest[p], eviction_threshold):
                 phase = 21
-                if wanted >> BEFORE_FLUSH & 1:
-                    note(tape, g, BEFORE_FLUSH, i, p, table[p, CELL], head, tail, now)
-                    if stop >> BEFORE_FLUSH & 1:
-                        g[ROW], g[PHASE] = i, phase
-                        return STOPPED
+                if told(tape, table, g, wanted, stop, BEFORE_FLUSH, i, p, table[p, CELL], now):
+                    return leave(g, i, phase, STOPPED)
         if phase == 21:
             phase = 10
             close(table, closed, g, p, folded)
-            if wanted >> AFTER_FLUSH & 1:
-                note(tape, g, AFTER_FLUSH, i, p, -1, table[p, HEAD], table[p, TAIL], now)
-                if stop >> AFTER_FLUSH & 1:
-                    g[ROW], g[PHASE] = i, phase
-                    return STOPPED
+            if told(tape, table, g, wanted, stop, AFTER_FLUSH, i, p, -1, now):
+                return leave(g, i, phase, STOPPED)
         if phase == 10:  # room for a tuple
             phase = 12
             if partitions == TUPLE_COUNT and keeps and (g[CHOSEN_AT] < g[CHOSEN] or g[TOTAL] >= limit):
@@ -254,8 +227,7 @@ def run(  # type: ignore[no-untyped-def]
                 if s[SELECTION] == BY_FUNCTION and g[SUBWINDOWS] > 1:
                     if g[CHOSEN_AT] == g[CHOSEN]:
                         note(tape, g, PARTITION_SELECTION, i, p, -1, 0, 0, now)
-                        g[ROW], g[PHASE] = i, 10
-                        return NEEDS_CHOICE
+                        return leave(g, i, 10, NEEDS_CHOICE)
                     victim = chosen[g[CHOSEN_AT]]
                     g[CHOSEN_AT] += 1
                 elif s[SELECTION] == BY_FUNCTION:
@@ -263,12 +235,8 @@ def run(  # type: ignore[no-untyped-def]
                 else:
                     victim = least(table, heap, g, s, p)
                 g[VICTIM] = victim
-                if wanted >> PARTITION_EVICTION & 1:
-                    low, high = table[victim, HEAD], table[victim, TAIL]
-                    note(tape, g, PARTITION_EVICTION, i, victim, -1, low, high, now)
-                    if stop >> PARTITION_EVICTION & 1:
-                        g[ROW], g[PHASE] = i, phase
-                        return STOPPED
+                if told(tape, table, g, wanted, stop, PARTITION_EVICTION, i, victim, -1, now):
+                    return leave(g, i, phase, STOPPED)
         if phase == 11:
             phase = 10
             remove(table, heap, dues, g, s, closed, clocked, g[VICTIM])
@@ -280,19 +248,15 @@ def run(  # type: ignore[no-untyped-def]
             continue
         if phase == 12:  # insert
             phase = 13
-            if keeps and wanted >> BEFORE_INSERT & 1:
-                note(tape, g, BEFORE_INSERT, i, p, base + i, table[p, HEAD], table[p, TAIL], now)
-                if stop >> BEFORE_INSERT & 1:
-                    g[ROW], g[PHASE] = i, phase
-                    return STOPPED
+            if keeps and told(tape, table, g, wanted, stop, BEFORE_INSERT, i, p, base + i, now):
+                return leave(g, i, phase, STOPPED)
         if phase == 13:
             tail = table[p, TAIL]
             if folded:
                 cell = table[p, CELL]
                 if cell < 0:
                     if g[FREE] == 0:
-                        g[ROW], g[PHASE] = i, phase
-                        return NEEDS_CELLS
+                        return leave(g, i, phase, NEEDS_CELLS)
                     g[FREE] -= 1
                     cell = free[g[FREE]]
                     table[p, CELL] = cell
@@ -323,50 +287,36 @@ def run(  # type: ignore[no-untyped-def]
             table[p, SINCE] += 1
             updated(table, heap, g, s, now, p)
             phase = 14
-            if keeps and wanted >> AFTER_INSERT & 1:
-                note(tape, g, AFTER_INSERT, i, p, base + i, table[p, HEAD], table[p, TAIL], now)
-                if stop >> AFTER_INSERT & 1:
-                    g[ROW], g[PHASE] = i, phase
-                    return STOPPED
+            if keeps and told(tape, table, g, wanted, stop, AFTER_INSERT, i, p, base + i, now):
+                return leave(g, i, phase, STOPPED)
         if phase == 14:  # a window by count is full with its last row
             phase = 15
             partly = sliding and eviction == COUNT and table[p, FLAGS] & FULL == 0
             whole = in_slices == 0 or table[p, FILLED] == 0
             if partly and whole and table[p, TAIL] - table[p, HEAD] >= size:
                 table[p, FLAGS] |= FULL
-                if wanted >> INITIAL_FULL & 1:
-                    note(tape, g, INITIAL_FULL, i, p, -1, table[p, HEAD], table[p, TAIL], now)
-                    if stop >> INITIAL_FULL & 1:
-                        g[ROW], g[PHASE] = i, phase
-                        return STOPPED
+                if told(tape, table, g, wanted, stop, INITIAL_FULL, i, p, -1, now):
+                    return leave(g, i, phase, STOPPED)
         if phase == 15:  # trigger or flush by count
             phase = 16
             if sliding:
                 if trigger == COUNT and table[p, SINCE] >= every:
                     table[p, SINCE] = 0
-                    if (partial or table[p, FLAGS] & FULL) and wanted >> TRIGGER & 1:
-                        note(tape, g, TRIGGER, i, p, -1, table[p, HEAD], table[p, TAIL], now)
-                        if stop >> TRIGGER & 1:
-                            g[ROW], g[PHASE] = i, phase
-                            return STOPPED
+                    if (partial or table[p, FLAGS] & FULL) and told(
+                        tape, table, g, wanted, stop, TRIGGER, i, p, -1, now
+                    ):
+                        return leave(g, i, phase, STOPPED)
             elif eviction == COUNT and table[p, TAIL] - table[p, HEAD] >= size:
                 phase = 17
-                if wanted >> BEFORE_FLUSH & 1:
-                    note(tape, g, BEFORE_FLUSH, i, p, table[p, CELL], table[p, HEAD], table[p, TAIL], now)
-                    if stop >> BEFORE_FLUSH & 1:
-                        g[ROW], g[PHASE] = i, phase
-                        return STOPPED
+                if told(tape, table, g, wanted, stop, BEFORE_FLUSH, i, p, table[p, CELL], now):
+                    return leave(g, i, phase, STOPPED)
         if phase == 17:
             phase = 18
             close(table, closed, g, p, folded)
-            if wanted >> AFTER_FLUSH & 1:
-                note(tape, g, AFTER_FLUSH, i, p, -1, table[p, HEAD], table[p, TAIL], now)
-                if stop >> AFTER_FLUSH & 1:
-                    g[ROW], g[PHASE] = i, phase
-                    return STOPPED
+            if told(tape, table, g, wanted, stop, AFTER_FLUSH, i, p, -1, now):
+                return leave(g, i, phase, STOPPED)
         if phase == 18:
             remove(table, heap, dues, g, s, closed, clocked, p)
         i += 1
         phase = 0
-    g[ROW], g[PHASE] = i, 0
-    return DONE
+    return leave(g, i, 0, DONE)

@@ -22,6 +22,8 @@ from windrow.policies.layout import (
     OF_PARTITION,
     OF_ROW,
     OF_TUPLE,
+    PHASE,
+    ROW,
     SIZE,
     SLICE,
     TAIL,
@@ -73,6 +75,22 @@ def note(tape, g, kind, row, p, row_held, low, high, at):  # type: ignore[no-unt
     tape[UPTO, t] = high
     tape[AT, t] = at
     g[TAPE] = t + 1
+
+
+@jit
+def told(tape, table, g, wanted, stop, kind, row, p, subject, at):  # type: ignore[no-untyped-def]
+    """Note an event of partition p, as it is now, if it is wanted; whether somebody waits for it."""
+    if wanted >> kind & 1 == 0:
+        return False
+    note(tape, g, kind, row, p, subject, table[p, HEAD], table[p, TAIL], at)
+    return stop >> kind & 1 == 1
+
+
+@jit
+def leave(g, row, phase, why):  # type: ignore[no-untyped-def]
+    """Remember where a loop is left; why it is."""
+    g[ROW], g[PHASE] = row, phase
+    return why
 
 
 @jit

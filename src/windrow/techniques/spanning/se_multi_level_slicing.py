@@ -28,7 +28,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from windrow.durations import DurationLike
@@ -36,8 +35,7 @@ from windrow.engine.settings import Settings
 from windrow.errors import QueryError
 from windrow.query import Query
 from windrow.stores.operations import lift, load, put
-from windrow.techniques.partials import Cells
-from windrow.techniques.spanning.slices import Layer, Sliced, SlicingTechnique, add, join
+from windrow.techniques.spanning.slices import Sliced, SlicingTechnique, add, join
 
 
 def insert_event(inputs, first, last, keys, base, mask, height, parts, stride, cells):
@@ -84,31 +82,13 @@ def release_window(placement, first, last, final, base, mask, top, height, parts
 
 
 class _Levels(Sliced):
+    inserting = staticmethod(insert_event)
+    releasing = staticmethod(release_window)
+
     def __init__(self, query: Query, settings: Settings, schema: pa.Schema, *, height: int) -> None:
         self.height = height
+        self.levels = (height,)
         super().__init__(query, settings, schema)
-
-    def insert_into(
-        self,
-        layer: Layer,
-        inputs: tuple[np.ndarray, ...],
-        slices: tuple[np.ndarray, np.ndarray],
-        keys: np.ndarray,
-        ring: tuple[int, int],
-    ) -> int:
-        run = layer.partials.loop(insert_event)
-        return int(run(inputs, *slices, keys, *ring, self.height, layer.parts, self.stride, layer.cells))
-
-    def release_from(
-        self,
-        layer: Layer,
-        windows: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
-        keys: int,
-        out: Cells,
-    ) -> int:
-        run, wheel = layer.partials.loop(release_window), self.wheel
-        shape = (self.height, layer.parts, self.stride, keys)
-        return int(run(*windows, wheel.base, wheel.mask, wheel.top, *shape, layer.cells, out))
 
 
 class SeMultiLevelSlicing(SlicingTechnique):

@@ -20,11 +20,8 @@ An event that goes on beyond a slice is in the next slice again, where it either
 
 from __future__ import annotations
 
-import numpy as np
-
 from windrow.stores.operations import lift, load, put
-from windrow.techniques.partials import Cells
-from windrow.techniques.spanning.slices import Layer, Sliced, SlicingTechnique, add, join
+from windrow.techniques.spanning.slices import Sliced, SlicingTechnique, add, join
 
 
 def insert_event(inputs, first, last, keys, base, mask, parts, stride, cells):
@@ -67,27 +64,8 @@ def release_window(placement, first, last, final, base, mask, top, parts, stride
 
 
 class _Slicing(Sliced):
-    def insert_into(
-        self,
-        layer: Layer,
-        inputs: tuple[np.ndarray, ...],
-        slices: tuple[np.ndarray, np.ndarray],
-        keys: np.ndarray,
-        ring: tuple[int, int],
-    ) -> int:
-        run = layer.partials.loop(insert_event)
-        return int(run(inputs, *slices, keys, *ring, layer.parts, self.stride, layer.cells))
-
-    def release_from(
-        self,
-        layer: Layer,
-        windows: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
-        keys: int,
-        out: Cells,
-    ) -> int:
-        run, wheel = layer.partials.loop(release_window), self.wheel
-        shape = (layer.parts, self.stride, keys)
-        return int(run(*windows, wheel.base, wheel.mask, wheel.top, *shape, layer.cells, out))
+    inserting = staticmethod(insert_event)
+    releasing = staticmethod(release_window)
 
 
 class SeSlicing(SlicingTechnique):

@@ -17,9 +17,9 @@ Slices lie on a `Wheel`: the circular array of the paper's section 6.1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -88,8 +88,12 @@ class Layer:
 class Sliced(Spanning):
     """A method with slices. How events go into them and windows come out of them is for each technique to say."""
 
-    # How many levels a slice has.
+    # The loops that insert events and release windows.
+    inserting: ClassVar[Callable[..., int]]
+    releasing: ClassVar[Callable[..., int]]
+    # How many levels a slice has, and the same for loops that know of levels.
     height = 1
+    levels: tuple[int, ...] = ()
 
     def prepare(self) -> None:
         answers = self.binding.answers
@@ -108,7 +112,7 @@ class Sliced(Spanning):
     def groups(self) -> tuple[Partials, ...]:
         return tuple(layer.partials for layer in self.layers)
 
-    def insert_into(
+    def _insert_into(
         self,
         layer: Layer,
         inputs: tuple[np.ndarray, ...],
@@ -117,9 +121,10 @@ class Sliced(Spanning):
         ring: tuple[int, int],
     ) -> int:
         """Insert events into their slices, first to last, of the ring (base, mask); how many combines that took."""
-        raise NotImplementedError
+        run = layer.partials.loop(self.inserting)
+        return int(run(inputs, *slices, keys, *ring, *self.levels, layer.parts, self.stride, layer.cells))
 
-    def release_from(
+    def _release_from(
         self,
         layer: Layer,
         windows: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray],
@@ -130,7 +135,9 @@ class Sliced(Spanning):
 
         windows: placement, first and last live slice (it is behind the last one), and the last slice of all.
         """
-        raise NotImplementedError
+        run, wheel = layer.partials.loop(self.releasing), self.wheel
+        shape = (*self.levels, layer.parts, self.stride, keys)
+        return int(run(*windows, wheel.base, wheel.mask, wheel.top, *shape, layer.cells, out))
 
     # -- events in -------------------------------------------------------------------------------
 
@@ -152,7 +159,7 @@ class Sliced(Spanning):
         for i, found in enumerate(places):
             ring = self.wheel.base[i], self.wheel.mask[i]
             for layer, read in zip(self.layers, inputs, strict=True):
-                self.combines += int(self.insert_into(layer, read, found, numbers, ring))
+                self.combines += int(self._insert_into(layer, read, found, numbers, ring))
 
     def make_room(self, low: np.ndarray, high: np.ndarray) -> None:
         """Have room for slices low .. high of each placement, and for all keys."""
@@ -193,7 +200,7 @@ class Sliced(Spanning):
         found = []
         for layer in self.layers:
             out = layer.partials.cells(len(placement) * keys)
-            self.combines += int(self.release_from(layer, (placement, first, last, final), keys, out))
+            self.combines += int(self._release_from(layer, (placement, first, last, final), keys, out))
             found.append(out)
         there = np.flatnonzero(found[0][self.layers[0].partials.fields])
         at, k = placement[there // keys], number[there // keys]
