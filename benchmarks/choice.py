@@ -50,7 +50,7 @@ KINDS = (1, 20)
 MANY, FEW = 8_192, 300
 # Slices per window, and rows per slice.
 ROLLING = (
-    *((slices, 1) for slices in (2, 3, 4, 8, 16, 64, 1_000, 100_000)),
+    *((slices, 1) for slices in (2, 3, 4, 8, 16, 64, 1_000, 20_000, 100_000, 300_000)),
     *((slices, 10) for slices in (4, 100, 10_000)),
 )
 # Compiling takes longer than measuring. A float sum behaves as variance does.
@@ -270,12 +270,14 @@ def rolling_constants(scale: Scale) -> Iterator[str]:
             aggregate, type_ = AGGREGATES[workload.aggregate]
             width = width_of(aggregate.bind((type_,)).partial)  # type: ignore[arg-type]
             for store, best in workload.times(scale, tuple(rolling.COSTS)).best.items():
-                one, number, slice_, turn, far = rolling.shares(workload.slices, width)
-                rows[store].append([one, number, slice_ if store == "lazy" else 0, turn, far])
+                if store == "pba" and workload.slices < rolling.LEAST_FOR_TWO_THREADS:
+                    continue  # it is SBA there
+                one, further, slice_, turn, far = rolling.shares(workload.slices, width)
+                rows[store].append([one, further, slice_ if store == "lazy" else 0, turn, far])
                 times[store].append(best * 1e9 / workload.rows(scale))
     for store in rows:
-        answer, number, slice_, turn, far = fitted(rows[store], times[store])
-        yield f'    "{store}": Cost({answer:.1f}, {number:.1f}, {slice_:.2g}, {turn:.1f}, {far:.1f}),'
+        answer, further, slice_, turn, far = fitted(rows[store], times[store])
+        yield f'    "{store}": Cost({answer:.1f}, {further:.1f}, {slice_:.2g}, {turn:.1f}, {far:.1f}),'
 
 
 def spanning_constants(scale: Scale) -> Iterator[str]:

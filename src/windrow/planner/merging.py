@@ -68,11 +68,11 @@ class Cost:
 
 
 COSTS = {
-    "lazy": Cost(5011, Combine(0.00, 0.00), Combine(2.48, 0.96)),
-    "subtract_on_evict": Cost(8035, Combine(3.50, 2.35), Combine(1.56, 1.82)),
-    "flat_fat": Cost(9308, Combine(2.77, 1.61), Combine(2.74, 0.60)),
-    "two_stacks_lite": Cost(6159, Combine(8.18, 1.65), Combine(9.80, 1.46)),
-    "two_stacks_lite, key by key": Cost(56107, Combine(0.19, 1.38), Combine(9.61, 0.98)),
+    "lazy": Cost(4665, Combine(0.00, 0.00), Combine(1.65, 0.83)),
+    "subtract_on_evict": Cost(7077, Combine(2.70, 1.58), Combine(0.90, 1.55)),
+    "flat_fat": Cost(6984, Combine(2.45, 1.16), Combine(1.93, 0.46)),
+    "two_stacks_lite": Cost(4813, Combine(7.19, 1.09), Combine(6.52, 1.46)),
+    "two_stacks_lite, key by key": Cost(28174, Combine(0.07, 0.94), Combine(8.34, 0.46)),
 }
 
 

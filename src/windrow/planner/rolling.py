@@ -1,10 +1,11 @@
 """Which store keeps the partials of a rolling window: a small cost model, as `merging` is for the engine.
 
-An answer takes so many nanoseconds whatever the window, and so many for each number of a partial; with `lazy`, so many
-more for each slice in it, and with others so many more where the window is too long for the processor's cache. Once in
+An answer takes so many nanoseconds whatever the window, and so many more for each number of a partial beyond the first
+(one number is what processors take several of at once); with `lazy`, so many more for each slice in it, and with others
+so many more where the window is too long for the processor's cache. Once in
 a window a store does something special, as SBA when a chunk is full: the shorter the window, the more often.
 
-    nanoseconds      answer  +  (number + far) x numbers  +  slice x slices x numbers  +  turn / sqrt(slices)
+    answer  +  further x (numbers - 1)  +  far x numbers  +  slice x slices x numbers  +  turn / sqrt(slices)
 
 Only stores that can be the best somewhere are looked at. `python -m benchmarks.choice constants` measures the
 numbers, with windows that end with each row; their order counts, more than what they are for one aggregate.
@@ -23,31 +24,31 @@ NUMBERS_NEARBY = 1 << 15
 
 @dataclass(frozen=True)
 class Cost:
-    """Nanoseconds for each answer, for each number in it, of each slice, and far away, and for what is special."""
+    """Nanoseconds for each answer, for each further number in it, for each of a slice or far away, and for what is special."""
 
     answer: float
-    number: float
+    further: float
     slice: float
     turn: float
     far: float
 
     def of(self, slices: int, width: int) -> float:
         """Nanoseconds of an answer from so many slices, whose partials have `width` numbers."""
-        parts = (self.answer, self.number, self.slice, self.turn, self.far)
+        parts = (self.answer, self.further, self.slice, self.turn, self.far)
         return sum(cost * times for cost, times in zip(parts, shares(slices, width), strict=True))
 
 
 def shares(slices: int, width: int) -> tuple[float, ...]:
     """How often each part of a cost counts for an answer."""
-    return 1, width, width * slices, 1 / sqrt(slices), width * (slices * width > NUMBERS_NEARBY)
+    return 1, width - 1, width * slices, 1 / sqrt(slices), width * (slices * width > NUMBERS_NEARBY)
 
 
 COSTS = {
-    "lazy": Cost(0.0, 4.2, 0.35, 0.0, 0.0),
-    "subtract_on_evict": Cost(0.4, 0.9, 0, 3.0, 0.0),
-    "two_stacks_lite": Cost(1.4, 2.3, 0, 0.0, 2.5),
-    "sba": Cost(0.0, 2.1, 0, 6.2, 0.0),
-    "pba": Cost(0.0, 1.6, 0, 6.4, 0.0),
+    "lazy": Cost(3.0, 5.6, 0.35, 0.0, 0.0),
+    "subtract_on_evict": Cost(1.1, 1.1, 0, 1.9, 0.5),
+    "two_stacks_lite": Cost(3.4, 2.2, 0, 0.0, 0.7),
+    "sba": Cost(2.5, 2.0, 0, 4.8, 0.3),
+    "pba": Cost(0.7, 0.4, 0, 0.0, 1.6),
 }
 # With shorter windows, two threads take longer to meet than one takes for all of it.
 LEAST_FOR_TWO_THREADS = 1 << 16
