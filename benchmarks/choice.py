@@ -289,7 +289,7 @@ def spanning_constants(scale: Scale) -> Iterator[str]:
     for length, keys in product((4, 32, 256), (1, 10)):
         low = generator.integers(0, slices - length, events)
         key = generator.integers(0, keys, events)
-        ranges = Ranges(low, low + length - 1, key, np.arange(slices) * keys, keys)
+        ranges = Ranges(np.arange(1, events + 1), low, low + length - 1, key, np.arange(slices) * keys, keys)
         crossed = Crossed(PLAIN["max", "i"], 1, np.dtype(np.int64))
         crossed.repack(np.empty(0, np.int64), slices, keys, slice(0, 0))
         extent = Extent(*crossed_by(ranges.low, ranges.high))

@@ -37,12 +37,12 @@ def test_a_tree_of_any_height_notes_what_each_slice_notes(data, keys, height):
     low = np.array([a for a, _, _ in rows])
     high = np.minimum(low + np.array([b for _, b, _ in rows]), SLICES - 1)
     key = np.array([k for _, _, k in rows])
-    ranges = Ranges(low, high, key, np.arange(SLICES) * keys, keys)
+    ranges = Ranges(np.arange(1, len(low) + 1), low, high, key, np.arange(SLICES) * keys, keys)
     values = [np.arange(len(rows)) * 7 % 5]
     plain, tree = crossed(keys), crossed(keys)
     plain.note_each(ranges, values)
     extent = Extent(*crossed_by(low, high))
-    if extent.events:
+    if extent.runs:
         tree.note_in_tree(ranges, values, extent, np.arange(keys), key, height)
     assert tree.n.tolist() == plain.n.tolist()
     assert tree.fields[0][tree.n > 0].tolist() == plain.fields[0][plain.n > 0].tolist()

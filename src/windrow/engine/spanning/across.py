@@ -26,6 +26,7 @@ from windrow.engine.arrays import cells_of
 from windrow.engine.binding import is_own
 from windrow.engine.cache import jit
 from windrow.engine.compiler import kernel
+from windrow.engine.cutting import Runs
 from windrow.engine.partials import Numbers
 from windrow.engine.spanning import templates
 from windrow.engine.spanning.placing import Ends, Placed, Ranges
@@ -42,24 +43,24 @@ def _like(store: Numbers, kind: type[Numbers] = Numbers) -> Any:
 @jit
 def crossed_by(low, high):  # type: ignore[no-untyped-def]
     """The numbers of an `Extent`."""
-    events = 0
+    runs = 0
     crossings = 0
     first = np.int64(9223372036854775807)
     last = np.int64(-1)
     for i in range(low.shape[0]):
         if low[i] <= high[i]:
-            events += 1
+            runs += 1
             crossings += high[i] - low[i] + 1
             first = min(first, low[i])
             last = max(last, high[i])
-    return events, crossings, first, last
+    return runs, crossings, first, last
 
 
 @dataclass
 class Extent:
-    """How many events cross a start, how many starts they cross together, and the first and the last of these."""
+    """How many runs of events cross a start, how many starts these cross together, and the first and the last of them."""
 
-    events: int
+    runs: int
     crossings: int
     first: int
     last: int
@@ -76,13 +77,13 @@ class Crossed(Numbers):
         """Take in events that cross the starts of `segments`, which are `Ranges`."""
         assert isinstance(segments, Ranges)
         extent = Extent(*crossed_by(segments.low, segments.high))
-        if not extent.events:
+        if not extent.runs:
             return
         values = [*inputs, *(time if self.timed else ())]
         number, key = np.arange(segments.keys), segments.key
         if extent.slices * segments.keys > 4 * extent.crossings:
             number, key = np.unique(key, return_inverse=True)
-        tall = height(extent.crossings, extent.events, extent.slices, len(number))
+        tall = height(extent.crossings, extent.runs, extent.slices, len(number))
         if tall:
             self.note_in_tree(segments, values, extent, number, key, tall)
         else:
@@ -90,7 +91,7 @@ class Crossed(Numbers):
 
     def note_each(self, ranges: Ranges, values: list[np.ndarray]) -> None:
         """Fold each event into all slices whose starts it crosses."""
-        where = ranges.low, ranges.high, ranges.key, ranges.base
+        where = ranges.upto, ranges.low, ranges.high, ranges.key, ranges.base
         self._range_loop("fold_ranges")(*where, *values, *self.fields, self.n)
 
     def note_in_tree(
@@ -108,7 +109,7 @@ class Crossed(Numbers):
         cells = int(offset[-1]) * len(number)
         nodes = [self.empty(i, cells) for i in range(len(self.fields))]
         n = np.zeros(cells, np.int64)
-        where = ranges.low - extent.first, ranges.high - extent.first, key, len(number)
+        where = ranges.upto, ranges.low - extent.first, ranges.high - extent.first, key, len(number)
         self._range_loop("cover_ranges")(*where, offset[:-1], *values, *nodes, n)
         self._range_loop("push_down")(offset[:-1], extent.slices, len(number), *nodes, n)
         into = (ranges.base[extent.first : extent.last + 1, None] + number).ravel()
@@ -185,8 +186,12 @@ class Balance:
         return [(self, placed.ends)]
 
     def fold(self, segments: Ends, inputs: list[np.ndarray], time: tuple[np.ndarray, ...]) -> None:
-        """Take in events where they first go on and where they end, in one loop: each is lifted once."""
+        """Take in events where they first go on and where they end: run by run, or each in one loop that lifts it once."""
         entered, left, spec = self.entered, self.left, self.entered.spec
+        if isinstance(segments.entered, Runs) or isinstance(segments.left, Runs):
+            entered.fold(segments.entered, inputs, time)
+            left.fold(segments.left, inputs, time)
+            return
         assert isinstance(spec, Scalars)
         # A count looks at no value.
         read = inputs if spec.fields else []

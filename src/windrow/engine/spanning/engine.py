@@ -22,7 +22,6 @@ import pyarrow as pa
 from windrow.engine.aligned import Aligned
 from windrow.engine.binding import Answer
 from windrow.engine.completeness import first_start, next_after
-from windrow.engine.cutting import Cells
 from windrow.engine.edges import edges_between, estimate
 from windrow.engine.engine import Merged, inputs_of
 from windrow.engine.loads import Events, Going, Parcel
@@ -33,12 +32,12 @@ from windrow.engine.spanning import parcels
 from windrow.engine.spanning.across import Balance, Noted
 from windrow.engine.spanning.kept import Kept
 from windrow.engine.spanning.placing import (
-    Ends,
     Grid,
     Placed,
-    Ranges,
-    find_places,
-    give_cells,
+    cross,
+    find_even_slices,
+    find_slices,
+    segments_of,
     step_of,
     table_of,
 )
@@ -202,20 +201,29 @@ class Spanning(Aligned):
         else:
             covered = np.concatenate([[0], np.cumsum(inside)])
         first, last, begins, low, high = (np.empty(count, np.int32) for _ in range(5))
-        marks = np.zeros(int(covered[-1]) + 2, np.int64)
+        upto = np.empty(count, np.int64)
+        many = int(covered[-1])
+        begun, entered, left = (
+            np.zeros(many + 1, bool),
+            np.zeros(many + 2, np.int64),
+            np.zeros(many + 2, np.int64),
+        )
         limit, step = edges.dtype.type(self.threshold), self._step(edges)
-        given = (starts, lasts, again, limit, step, edges, *table_of(edges), covered)
-        crossings = find_places(*given, first, last, begins, low, high, marks)
-        met = np.flatnonzero(np.cumsum(marks[:-2]) > 0)
+        if step > 0:
+            find_even_slices(starts, lasts, limit, edges[0], step, first, last)
+        else:
+            find_slices(starts, lasts, limit, edges, *table_of(edges), first, last)
+        told = (upto, begins, low, high)
+        runs, crossings = cross(
+            starts, lasts, again, limit, covered, first, last, *told, begun, entered, left
+        )
+        met = np.flatnonzero(begun[1:] | (np.cumsum(entered[:many] - left[:many]) > 0))
         where = met if inside is None else np.flatnonzero(inside)[met]
         slots, fresh = self.slots_of(edges[where], edges[where + 1])
-        base = np.full(int(covered[-1]) + 1, -1)
+        base = np.full(many + 1, -1)
         base[met] = slots * self.stride
-        key = np.zeros(count, np.int32) if numbers is None else numbers
-        cells = [np.empty(count, np.int64) for _ in range(3)]
-        give_cells(begins, low, high, key, base, *cells)
-        begin, entered, left = map(Cells, cells)
-        placed = Placed(begin, Ends(entered, left), Ranges(low, high, key, base, self.keys.count), crossings)
+        segments = segments_of(tuple(column[:runs] for column in told), numbers, base, self.keys.count)
+        placed = Placed(*segments, crossings)
         by_edge = base
         if inside is not None:
             by_edge = np.full(len(inside), -1)

@@ -12,26 +12,29 @@ So an event leaves its value in the slice where it begins, and is noted at the s
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from windrow.engine.cache import jit
-from windrow.engine.cutting import Cells
+from windrow.engine.cutting import Cells, Runs
 from windrow.engine.lookup import lookup
 
 # The slice of the last instant is looked for next to that of the first one, so many slices far.
 FEW_STEPS = 4
+# Runs of events are folded as such if each has at least so many, in the mean.
+LONG_RUN = 4
 
 
 @dataclass
 class Ranges:
-    """Event i crosses the starts of slices low[i] .. high[i]; `base` is the first cell of each slice.
+    """Events upto[r-1] .. upto[r]-1, of one key, cross the starts of slices low[r] .. high[r].
 
-    `keys` is how many keys there are.
+    `base` is the first cell of each slice, `keys` how many keys there are.
     """
 
+    upto: np.ndarray
     low: np.ndarray
     high: np.ndarray
     key: np.ndarray
@@ -39,27 +42,29 @@ class Ranges:
     keys: int
 
     def only(self, rows: np.ndarray) -> Ranges:
-        """The ranges of a table that has these rows only."""
-        return Ranges(self.low[rows], self.high[rows], self.key[rows], self.base, self.keys)
+        """The ranges of a table that has these rows only (ascending)."""
+        kept = np.zeros(self.upto[-1] + 1, np.int64)
+        kept[rows + 1] = 1
+        return replace(self, upto=np.cumsum(kept)[self.upto])
 
 
 @dataclass
 class Ends:
-    """The cells in which events first go on (`entered`) and in which they end (`left`); both are -1 if they cross nothing."""
+    """The segments in which events first go on (`entered`) and in which they end (`left`); of those that cross a start."""
 
-    entered: Cells
-    left: Cells
+    entered: Runs | Cells
+    left: Runs | Cells
 
     def only(self, rows: np.ndarray) -> Ends:
-        """The cells of a table that has these rows only."""
+        """The segments of a table that has these rows only."""
         return Ends(self.entered.only(rows), self.left.only(rows))
 
 
 @dataclass
 class Placed:
-    """Events in cells: where they `begin`, and where they go on and end."""
+    """Events in segments: where they `begin`, and where they go on and end."""
 
-    begin: Cells
+    begin: Runs | Cells
     ends: Ends
     crossed: Ranges
     crossings: int
@@ -91,9 +96,9 @@ def slice_of(t, edges, base, scale, shift, table):  # type: ignore[no-untyped-de
 
 
 @jit
-def slice_at(t, first, step):  # type: ignore[no-untyped-def]
-    """The same where all slices are of one length: by a product, which is at most one off."""
-    j = np.int64((t - first) * (1.0 / step))
+def slice_at(t, first, step, share):  # type: ignore[no-untyped-def]
+    """The same where all slices are of one length: by a product with `share` = 1 / step, which is at most one off."""
+    j = np.int64((t - first) * share)
     j -= np.int64(first + j * step > t)
     return j + np.int64(first + (j + 1) * step <= t)
 
@@ -127,82 +132,105 @@ def step_of(edges: np.ndarray, period: int) -> int:
 
 
 @jit
-def find_places(  # type: ignore[no-untyped-def]
-    starts,
-    lasts,
-    again,
-    threshold,
-    step,
-    edges,
-    base,
-    scale,
-    shift,
-    table,
-    covered,
-    first,
-    last,
-    begins,
-    low,
-    high,
-    marks,
-):
-    """The slices that events meet, counted in edges (first, last) and in slices that lie in some window (the rest).
-
-    `step` is the length of all slices, or 0. What lies before `threshold` is not looked at. again[i] says that event i does not begin here, but goes on from an
-    instant that was looked at; empty: all begin. covered[j]: how many of the slices before j lie in some window.
-    begins[i] becomes the covered slice in which it begins, or -1; low[i] .. high[i] those whose starts it crosses. Slices
-    that are met are marked in differences. Returns how many starts are crossed by all events together.
-    """
-    total = 0
+def find_slices(starts, lasts, threshold, edges, base, scale, shift, table, first, last):  # type: ignore[no-untyped-def]
+    """The slices of the first and of the last instant of each event. What lies before `threshold` counts as if it lay there."""
     for i in range(starts.shape[0]):
-        s, t = starts[i], lasts[i]
-        known = s >= threshold
-        new = again.shape[0] == 0 or not again[i]
-        if not known:
-            s = threshold
-            if t < s:
-                # It crosses nothing that is looked at; as a piece of an event it may go on.
-                t, known, new = s, True, False
-        if step > 0:
-            j = slice_at(s, edges[0], step)
-            k = slice_at(t, edges[0], step)
-        else:
-            j = slice_of(s, edges, base, scale, shift, table)
-            k = j
-            steps = 0
-            while edges[k + 1] <= t:
-                k += 1
-                steps += 1
-                if steps == FEW_STEPS:
-                    k = slice_of(t, edges, base, scale, shift, table)
-                    break
+        t = max(lasts[i], threshold)
+        j = slice_of(max(starts[i], threshold), edges, base, scale, shift, table)
         first[i] = j
-        last[i] = k
-        b = covered[j] if known and new and covered[j + 1] > covered[j] else -1
-        lo = covered[j + 1] if known else covered[j]
-        hi = covered[k + 1] - 1
-        begins[i] = b
-        low[i] = lo
-        high[i] = hi
-        # Without a branch, which nobody could foresee where some events cross a start and others do not.
-        crosses = np.int64(hi >= lo)
-        total += (hi - lo + 1) * crosses
-        marks[lo] += crosses
-        marks[hi + 1] -= crosses
-        if b >= 0:
-            marks[b] += 1
-            marks[b + 1] -= 1
-    return total
+        steps = 0
+        while edges[j + 1] <= t:
+            j += 1
+            steps += 1
+            if steps == FEW_STEPS:
+                j = slice_of(t, edges, base, scale, shift, table)
+                break
+        last[i] = j
 
 
 @jit
-def give_cells(begins, low, high, key, base, begin, entered, left):  # type: ignore[no-untyped-def]
-    """The cells of each event, from the first cells of slices; -1 is no cell."""
-    for i in range(begins.shape[0]):
-        begin[i] = base[begins[i]] + key[i] if begins[i] >= 0 else -1
-        crosses = high[i] >= low[i]
+def find_even_slices(starts, lasts, threshold, begin, step, first, last):  # type: ignore[no-untyped-def]
+    """As `find_slices`, where slices are `step` long from `begin` on."""
+    share = 1.0 / step
+    for i in range(starts.shape[0]):
+        first[i] = slice_at(max(starts[i], threshold), begin, step, share)
+        last[i] = slice_at(max(lasts[i], threshold), begin, step, share)
+
+
+@jit
+def cross(  # type: ignore[no-untyped-def]
+    starts, lasts, again, threshold, covered, first, last, upto, begins, low, high, begun, entered, left
+):
+    """The slices in which events begin and whose starts they cross, counted in slices that lie in some window.
+
+    Mostly an event meets the slices of the one before it; so they are told for runs of events: run r is before event upto[r].
+    again[i] says that event i does not begin here, but goes on from an instant that was looked at; empty: all begin. So
+    does what ends before `threshold`: it crosses nothing that is looked at. covered[j]: how many of the slices before j
+    lie in some window. begins[r] becomes the covered slice in which they begin, or -1; low[r] .. high[r] those whose
+    starts they cross. begun[b + 1] becomes true for a slice b in which one begins; entered and left[h + 1] count runs that
+    first go on in a slice, and that end in slice h. Returns how many runs there are, and how many starts all events cross.
+    """
+    runs = crossings = size = np.int64(0)
+    met_first = met_last = met_how = np.int64(-1)
+    for i in range(starts.shape[0]):
+        j, k = first[i], last[i]
+        known = starts[i] >= threshold
+        gone = lasts[i] < threshold
+        new = (known or not gone) and not (again.shape[0] > 0 and again[i])
+        how = np.int64(known or gone) + 2 * np.int64(new)
+        if j != met_first or k != met_last or how != met_how:
+            met_first, met_last, met_how = j, k, how
+            b = covered[j] if how == 3 and covered[j + 1] > covered[j] else -1
+            lo = covered[j + 1] if how & 1 else covered[j]
+            hi = covered[k + 1] - 1
+            size = max(np.int64(0), hi - lo + 1)
+            begins[runs] = b
+            low[runs] = lo
+            high[runs] = hi
+            begun[b + 1] = True
+            if size > 0:
+                entered[lo] += 1
+                left[hi + 1] += 1
+            runs += 1
+        crossings += size
+        upto[runs - 1] = i + 1
+    return runs, crossings
+
+
+@jit
+def give_cells(upto, begins, low, high, key, base, begin, entered, left):  # type: ignore[no-untyped-def]
+    """The cells of each event, from the first cells of the slices of its run; -1 is no cell."""
+    r = np.int64(0)
+    for i in range(key.shape[0]):
+        r += np.int64(i == upto[r])
+        begin[i] = base[begins[r]] + key[i] if begins[r] >= 0 else -1
+        crosses = high[r] >= low[r]
         # The number behind the last slice, and -1 before the first, are places of `base`, too.
-        first = base[low[i]] + key[i]
-        last = base[high[i]] + key[i]
+        first = base[low[r]] + key[i]
+        last = base[high[r]] + key[i]
         entered[i] = first if crosses else -1
         left[i] = last if crosses else -1
+
+
+def segments_of(
+    found: tuple[np.ndarray, ...], key: np.ndarray | None, base: np.ndarray, keys: int
+) -> tuple[Runs | Cells, Ends, Ranges]:
+    """Where events begin, where they enter and leave, and what they cross; from `upto`, `begins`, `low` and `high` of runs."""
+    upto, begins, low, high = found
+    count = int(upto[-1])
+    if key is None and len(upto) * LONG_RUN <= count:
+        begin = np.concatenate([[0], upto[:-1]])
+
+        def runs(slices: np.ndarray, some: np.ndarray) -> Runs:
+            return Runs(begin[some], upto[some], base[slices[some]])
+
+        ends = Ends(runs(low, high >= low), runs(high, high >= low))
+        return runs(begins, begins >= 0), ends, Ranges(upto, low, high, np.zeros_like(low), base, keys)
+    cells = [np.empty(count, np.int64) for _ in range(3)]
+    give_cells(*found, np.zeros(count, np.int32) if key is None else key, base, *cells)
+    one, entered, left = map(Cells, cells)
+    if key is None:
+        return one, Ends(entered, left), Ranges(upto, low, high, np.zeros_like(low), base, keys)
+    sizes = np.diff(upto, prepend=0)
+    each = np.arange(1, count + 1), np.repeat(low, sizes), np.repeat(high, sizes)
+    return one, Ends(entered, left), Ranges(*each, key, base, keys)

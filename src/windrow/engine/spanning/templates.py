@@ -1,6 +1,6 @@
 """The source of the loops over partials of events that last, written for a number of columns and fields.
 
-    fold_ranges     fold each event into the cells of all slices whose starts it crosses
+    fold_ranges     fold events, run by run, into the cells of all slices whose starts they cross
     cover_ranges    the same into the nodes of a tree over slices, in which a node stands for 2, 4, 8, .. of them
     push_down       nodes of a tree onto the slices that they stand for
     fold_both       fold each event where it first goes on, and where it ends
@@ -30,39 +30,45 @@ def ranges(columns: int, fields: int, timed: bool, bare: bool) -> str:
         return (
             f"{pad}{acc} = combine({tupled('f', fields, '[c]', bare)}, {one})\n"
             + stored("f", fields, "[c]", indent)
-            + f"{pad}n[c] += 1\n"
+            + f"{pad}n[c] += run\n"
         )
 
+    begin = f"""
+    i = 0
+    for r in range(upto.shape[0]):
+        a, b, k = low[r], high[r], key[r]
+        if a > b or i == upto[r]:
+            i = upto[r]
+            continue
+        {targets("v", fields, bare)} = lift({event})
+        run = upto[r] - i
+        i += 1
+        while i < upto[r]:
+            {targets("v", fields, bare)} = combine({one}, lift({event}))
+            i += 1"""
     return f"""
-def fold_ranges(low, high, key, base, {inputs}{f}n):
-    for i in range(low.shape[0]):
-        if low[i] <= high[i]:
-            {targets("v", fields, bare)} = lift({event})
-            for r in range(low[i], high[i] + 1):
-                c = base[r] + key[i]
-{take(16)}
+def fold_ranges(upto, low, high, key, base, {inputs}{f}n):{begin}
+        for j in range(a, b + 1):
+            c = base[j] + k
+{take(12)}
 
-def cover_ranges(low, high, key, keys, offset, {inputs}{f}n):
-    top = offset.shape[0] - 1
-    for i in range(low.shape[0]):
-        if low[i] <= high[i]:
-            {targets("v", fields, bare)} = lift({event})
-            a = low[i]
-            b = high[i] + 1
-            level = 0
-            while level < top and a < b:
-                if a & 1:
-                    c = (offset[level] + a) * keys + key[i]
-{take(20)}                    a += 1
-                if b & 1:
-                    b -= 1
-                    c = (offset[level] + b) * keys + key[i]
-{take(20)}                a >>= 1
-                b >>= 1
-                level += 1
-            for r in range(a, b):
-                c = (offset[level] + r) * keys + key[i]
-{take(16)}
+def cover_ranges(upto, low, high, key, keys, offset, {inputs}{f}n):
+    top = offset.shape[0] - 1{begin}
+        b += 1
+        level = 0
+        while level < top and a < b:
+            if a & 1:
+                c = (offset[level] + a) * keys + k
+{take(16)}                a += 1
+            if b & 1:
+                b -= 1
+                c = (offset[level] + b) * keys + k
+{take(16)}            a >>= 1
+            b >>= 1
+            level += 1
+        for j in range(a, b):
+            c = (offset[level] + j) * keys + k
+{take(12)}
 
 def push_down(offset, size, keys, {f}n):
     for level in range(offset.shape[0] - 1, 0, -1):
