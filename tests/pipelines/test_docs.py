@@ -11,6 +11,7 @@ import sys
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import psycopg
@@ -137,6 +138,27 @@ def test_a_recorded_file_becomes_parquet_files(spark: Any, tmp_path: Path) -> No
     found = spark.read.parquet(str(tmp_path / "out" / "totals")).toArrow().to_pylist()
     wanted = ended(pipeline.query, rows, EPOCH + timedelta(seconds=599 - 10))
     assert plain(found, pipeline.query) == plain(wanted, pipeline.query)
+
+
+def test_files_in_a_folder_are_printed_as_windows(
+    spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = pa.Table.from_pylist(payments(24)).select(["ts", "user", "amount"])
+    (tmp_path / "events").mkdir()
+    pq.write_table(table.set_column(0, "ts", table["ts"].cast(MOMENT)), tmp_path / "events" / "0.parquet")
+    text = """
+        source: {files: events}
+        watermark: 10 seconds
+        query: {time: ts, windows: {1m: {tumbling: 1 minute}}, aggregates: {n: count, total: {sum: amount}}, buckets: 1}
+        sink: {console: 20}
+        trigger: available_now
+    """
+    (tmp_path / "printed.yaml").write_text(dedent(text))
+    ran(spark, load(tmp_path / "printed.yaml"))
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if not line.startswith("batch ")]
+    assert re.fullmatch(
+        r"window=1m  start=2024-05-01 00:00:00\S*  end=2024-05-01 00:01:00\S*  n=12  total=66.0", line
+    )
 
 
 def test_messages_of_one_topic_become_messages_of_another(

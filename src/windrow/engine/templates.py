@@ -66,10 +66,15 @@ def scalars(columns: int, fields: int, timed: bool, folded: bool, bare: bool, li
                 + stored("f", fields, "[c]", 12)
             )
         else:
+            # Views that begin at 0: LLVM vectorizes loops over them, not loops over an inner range.
+            names = [name for name in inputs.split(", ") if name]
+            views = "".join(f"            {name}v = {name}[lo:hi]\n" for name in names)
+            viewed = "".join(f"{name}v[i], " for name in names)
             run_body = (
                 load("f", "[c]", 12)
-                + "            for i in range(lo, hi):\n"
-                + f"                {acc} = combine({tupled('a', fields, '', bare)}, lift({event}))\n"
+                + views
+                + "            for i in range(hi - lo):\n"
+                + f"                {acc} = combine({tupled('a', fields, '', bare)}, lift({viewed}))\n"
                 + stored("f", fields, "[c]", 12)
             )
     return f"""

@@ -7,6 +7,8 @@ tree is for one batch, and at its end what its nodes hold is handed down to the 
     cost of height 0    crossings * NOTE
     cost of height h    events * (h + n / 2**h) * NODE  +  slices * keys * HANDED_DOWN
 
+Where there is one key, events that follow each other and cross the same starts are combined first, and count as one.
+
 Height 1 and more is the idea of multi-level slices (Suzanne et al., section 4) with nodes that do not overlap, so
 that an answer need not look at all levels of all slices. The height is chosen anew for each batch, by the lengths in
 that batch: an estimate carried over from earlier ones could only be further from the truth, because what the tree
