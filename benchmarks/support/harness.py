@@ -96,6 +96,11 @@ class Table:
     beside: str | None = None
     note: str = ""
 
+    def __post_init__(self) -> None:
+        for line in self.lines:
+            if line.headline and self.ours not in line.figures:
+                raise ValueError(f"{self.title}: {line.name} is for the summary, and has no {self.ours!r}")
+
     @property
     def columns(self) -> list[str]:
         """Every column that a line fills, in order of first appearance."""
