@@ -10,7 +10,14 @@ import pytest
 from benchmarks.spark import questions
 from benchmarks.spark.__main__ import arguments
 from benchmarks.spark.data import SCHEMA, write
-from benchmarks.spark.queries import ours, sparks, ten
+from benchmarks.spark.queries import (
+    ours,
+    ours_that_last,
+    sparks,
+    sparks_that_last,
+    sparks_that_last_by_window,
+    ten,
+)
 
 
 def test_both_sides_compute_the_same(spark: Any, tmp_path: Path) -> None:
@@ -24,6 +31,15 @@ def test_both_sides_compute_the_same(spark: Any, tmp_path: Path) -> None:
         assert sorted(map(tuple, expected)) == sorted(
             tuple(row)[:1] + tuple(row)[2:] for row in found if row.window == name
         )
+
+
+def test_events_that_last_are_in_the_same_windows_in_sql(spark: Any, tmp_path: Path) -> None:
+    source, spec = write(tmp_path / "source", files=1, rows=60, keys=2, span=90), (6.0, 1.0)
+    events = spark.read.schema(SCHEMA).parquet(str(source.folder))
+    found = ours_that_last(spec).on_spark(events).select("k", "start", "end", "n", "total").collect()
+    for build in (sparks_that_last, sparks_that_last_by_window):
+        expected = build(events, spec).select("k", "w.start", "w.end", "n", "total").collect()
+        assert sorted(map(tuple, expected)) == sorted(map(tuple, found))
 
 
 def test_a_table_has_a_line_for_each_number_of_keys(spark: Any, tmp_path: Path) -> None:

@@ -258,18 +258,15 @@ def _last(engine: Engine, span: Span, type_: st.DataType) -> Column:
 def _in_halves(engine: Engine, events: DataFrame) -> DataFrame:
     """A row for each end of an event that lasts beyond the slice in which it begins, one for each other event."""
     first, last = sf.col("#time"), sf.col("#last")
-
-    def half(role: int, time: Column) -> Column:
-        return sf.struct(sf.lit(role).cast("bigint").alias("role"), time.alias("time"))
-
-    inside = sf.array(half(INSIDE, first))
-    both = sf.array(half(BEGINS, first), half(ENDS, last))
-    halves = sf.explode(sf.when(_edge(engine, last) <= first, inside).otherwise(both)).alias("#half")
-    rest = [name for name in events.columns if name not in ("#time", "#last")]
-    kept = map(sf.col, rest)
-    parts = events.select(halves, *kept)
-    return parts.select(
-        sf.col("#half.role").alias("#role"), sf.col("#half.time").alias("#time"), *map(sf.col, rest)
+    # Arrays of constants are made once. One of structs would be made anew for each event.
+    inside, both = (
+        sf.array(*(sf.lit(role).cast("bigint") for role in roles)) for roles in ([INSIDE], [BEGINS, ENDS])
+    )
+    role = sf.explode(sf.when(_edge(engine, last) <= first, inside).otherwise(both)).alias("#role")
+    rest = [sf.col(name) for name in events.columns if name not in ("#time", "#last")]
+    halves = events.select(role, "#time", "#last", *rest)
+    return halves.select(
+        "#role", sf.when(sf.col("#role") == ENDS, last).otherwise(first).alias("#time"), *rest
     )
 
 
