@@ -60,3 +60,8 @@ def test_a_real_clock_calls_when_the_time_has_come():
     assert done.wait(20)
     assert [name for name, _ in seen] == ["early", "late"]
     assert all(at >= start + due for (_, at), due in zip(seen, (10_000_000, 30_000_000), strict=True))
+
+
+def test_a_clock_starts_at_a_number_of_nanoseconds():
+    with pytest.raises(QueryError, match="a whole number of nanoseconds since 1970, not 'noon'"):
+        wp.VirtualClock("noon")

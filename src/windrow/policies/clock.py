@@ -107,6 +107,8 @@ class VirtualClock:
     """
 
     def __init__(self, start: int = 0) -> None:
+        if isinstance(start, bool) or not isinstance(start, int):
+            raise QueryError(f"a clock starts at a whole number of nanoseconds since 1970, not {start!r}")
         self._now = start
         self._calls: list[Call] = []
         self._numbers = 0
