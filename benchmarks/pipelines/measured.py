@@ -99,6 +99,6 @@ def plot(runs: Mapping[str, Sequence[Sample]], target: Path) -> None:
         for kind in KINDS.values():
             axes.plot([s for s, _ in samples], [sizes[kind] for _, sizes in samples], label=f"{name}, {kind}")
     axes.set(xlabel="seconds", ylabel="MB in memory", ylim=(0, None), title="Memory of pipelines over time")
-    axes.legend(fontsize="small")
+    axes.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1, 1))
     target.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(target, dpi=120)
+    figure.savefig(target, dpi=120, bbox_inches="tight")
