@@ -72,10 +72,9 @@ def letter(i):
     return chr(ord("a") + i % 26)
 
 
-@BOTH
-@given(capacity=st.integers(1, 20), steps=st.lists(st.booleans(), max_size=120))
-def test_any_order_of_inserts_and_evicts_gives_what_the_queue_holds(store, capacity, steps):
-    words, queue = Text(store, capacity), deque()
+def check_any_order(words, capacity, steps):
+    """Each step inserts a letter where there is room, or evicts one; what is asked is what a queue holds."""
+    queue = deque()
     for i, grows in enumerate(steps):
         if grows and len(queue) < capacity:
             queue.append(letter(i))
@@ -84,6 +83,12 @@ def test_any_order_of_inserts_and_evicts_gives_what_the_queue_holds(store, capac
             queue.popleft()
             words.evict()
         assert words.query() == "".join(queue)
+
+
+@BOTH
+@given(capacity=st.integers(1, 20), steps=st.lists(st.booleans(), max_size=120))
+def test_any_order_of_inserts_and_evicts_gives_what_the_queue_holds(store, capacity, steps):
+    check_any_order(Text(store, capacity), capacity, steps)
 
 
 @BOTH
@@ -113,15 +118,7 @@ def test_sba_combines_three_times_per_slide_and_more_only_at_a_boundary(size):
 
 @given(capacity=st.integers(1, 20), steps=st.lists(st.booleans(), max_size=120))
 def test_any_order_of_inserts_and_evicts_does_where_chunks_are_handed_over(capacity, steps):
-    words, queue = Text(PBA, capacity, is_open=True), deque()
-    for i, grows in enumerate(steps):
-        if grows and len(queue) < capacity:
-            queue.append(letter(i))
-            words.insert(letter(i))
-        elif queue:
-            queue.popleft()
-            words.evict()
-        assert words.query() == "".join(queue)
+    check_any_order(Text(PBA, capacity, is_open=True), capacity, steps)
 
 
 @given(size=st.integers(1, 60))

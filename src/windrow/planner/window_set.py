@@ -156,16 +156,16 @@ class WindowSet:
             for _ in range(2 if self.measure.floating else 0):
                 k += self.ends(k) <= horizon
                 k -= self.ends(k - 1) > horizon
-            candidates.append(
-                np.maximum(self.starts(k), np.array(floor, self.measure.dtype)[self.owner]).min()
-            )
+            # As a number of Python's own, which does not overflow.
+            starts = np.maximum(self.starts(k), np.array(floor, self.measure.dtype)[self.owner])
+            candidates.append(starts.min().item())
         for owner, placement in self.irregular:
             if isinstance(placement, PlacedBand):
                 there = placement.end > horizon and placement.start >= floor[owner]
                 candidates += [placement.start] if there else []
             else:
                 starts, _ = placement.windows(horizon, horizon)
-                candidates.append(max(starts[0], floor[owner]))
+                candidates.append(max(starts[0].item(), floor[owner]))
         return min(candidates, default=horizon)
 
     def are_over(self, horizon: Tick, since: Mapping[str, Tick] = NEVER) -> bool:

@@ -65,21 +65,27 @@ def count_into_lists(times, ordered, every, offset, whole, rest, floor, base, ma
 
 
 @jit
+def end_of_list(slot, head, tail, length, following, free):
+    """Where the next event of a list goes: into its last chunk, or a new one if that is full."""
+    at = length[slot] % CHUNK
+    if at == 0:
+        free[0] -= 1
+        chunk = free[1 + free[0]]
+        following[chunk] = -1
+        if length[slot] == 0:
+            head[slot] = chunk
+        else:
+            following[tail[slot]] = chunk
+        tail[slot] = chunk
+    return tail[slot] * CHUNK + at
+
+
+@jit
 def append_run(source, x, stop, slot, head, tail, length, following, free, matrix):
     """Copy events x .. stop-1 to the end of a list."""
     while x < stop:
-        at = length[slot] % CHUNK
-        if at == 0:
-            free[0] -= 1
-            chunk = free[1 + free[0]]
-            following[chunk] = -1
-            if length[slot] == 0:
-                head[slot] = chunk
-            else:
-                following[tail[slot]] = chunk
-            tail[slot] = chunk
-        count = min(stop - x, CHUNK - at)
-        to = tail[slot] * CHUNK + at
+        to = end_of_list(slot, head, tail, length, following, free)
+        count = min(stop - x, CHUNK - to % CHUNK)
         for c in range(matrix.shape[0]):
             matrix[c, to : to + count] = source[c][x : x + count]
         length[slot] += count

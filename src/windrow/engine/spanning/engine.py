@@ -250,8 +250,7 @@ class Spanning(Aligned):
 
         `low` and `high` are the first start and the last instant of all. What lies before the threshold is not looked at, and counts as if it lay there.
         """
-        # As Python's own numbers, which do not overflow.
-        low, high = (np.asarray(max(time, self.threshold)).item() for time in (low, high))
+        low, high = max(low, self.threshold), max(high, self.threshold)
         if estimate(self.windows, low, high) <= 8 * len(starts) + 1_000_000:
             return self._edges.enclosing(starts, low, high, self.clamp(self.highest))
         starts, lasts = np.maximum(starts, self.threshold), np.maximum(lasts, self.threshold)

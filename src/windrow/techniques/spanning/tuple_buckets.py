@@ -23,7 +23,7 @@ import numpy as np
 
 from windrow.engine.cache import jit
 from windrow.techniques.spanning.base import Spanning, SpanTechnique, extent
-from windrow.techniques.tuple_buckets import CHUNK, Lists
+from windrow.techniques.tuple_buckets import Lists, end_of_list
 
 
 @jit
@@ -43,17 +43,7 @@ def copy_into_lists(source, first, last, base, mask, head, tail, length, followi
     for e in range(first.shape[0]):
         for k in range(first[e], last[e] + 1):
             slot = base + (k & mask)
-            at = length[slot] % CHUNK
-            if at == 0:
-                free[0] -= 1
-                chunk = free[1 + free[0]]
-                following[chunk] = -1
-                if length[slot] == 0:
-                    head[slot] = chunk
-                else:
-                    following[tail[slot]] = chunk
-                tail[slot] = chunk
-            to = tail[slot] * CHUNK + at
+            to = end_of_list(slot, head, tail, length, following, free)
             for c in range(matrix.shape[0]):
                 matrix[c, to] = source[c][e]
             length[slot] += 1
