@@ -2,7 +2,9 @@
 #
 #   make demo      a year of flights, three windows, one pass: a table and a chart in out/
 #   make demo-spark   the same as a Spark streaming job, compared with the embedded answer
-#   make test      all tests, docstring and README examples included
+#   make test      all tests, docstring and README examples included; the same examples in every run
+#   make test-nightly   the same with new examples, ten times as many, and all variants on Spark
+#   make test-versions   quick tests on each Python and each Spark that is supported, in environments of their own
 #   make bench     windrow against its rivals, in one run
 #   make bench-spark   windrow on Spark against Spark's own windows, in one run
 #   make bench-pipelines   from Kafka to Kafka, beside Spark's own window; five minutes for each pipeline
@@ -17,7 +19,7 @@ PY := .venv/bin/python
 READY := .venv/ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark test java kafka postgres bench bench-spark bench-pipelines check picture clean
+.PHONY: help demo demo-spark test test-nightly test-versions java kafka postgres bench bench-spark bench-pipelines check picture clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -28,8 +30,15 @@ demo: $(READY)
 demo-spark: $(READY) java
 	@$(PY) examples/flights_on_spark.py
 
-test: $(READY) java kafka postgres .venv/spark.jsa
-	@$(PY) -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder
+test: $(READY) java
+	@$(MAKE) --no-print-directory -j 3 kafka postgres .venv/spark.jsa
+	@$(PY) -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --durations=25
+
+test-nightly:
+	@WINDROW_NIGHTLY=1 $(MAKE) test
+
+test-versions: java
+	@"$(PYTHON)" tests/versions/environments.py
 
 bench: $(READY)
 	@$(PY) -m benchmarks
@@ -49,7 +58,7 @@ java:
 
 # Jars, through the Ivy that PySpark ships; once for each version of PySpark.
 kafka: $(READY) java
-	@$(PY) -m windrow.pipelines.jars spark broker > .venv/jars.log || { cat .venv/jars.log >&2; exit 1; }
+	@{ $(PY) -m windrow.pipelines.jars && $(PY) -m tools.broker; } > .venv/jars.log || { cat .venv/jars.log >&2; exit 1; }
 
 # Debian keeps the server's programs off the path.
 postgres:
@@ -71,22 +80,23 @@ check: $(READY)
 	@echo "format, lint, types and import contracts are clean"
 
 picture: $(READY)
+	@$(PY) examples/flights.py --out docs/pictures > /dev/null
 	@$(PY) docs/pictures/slices.py
 	@$(PY) docs/pictures/spans.py
 
 $(READY): pyproject.toml constraints.txt
 	@command -v "$(PYTHON)" > /dev/null \
-		|| { echo "windrow needs Python 3.11 or newer, and there is no '$(PYTHON)' here: install it, or name one with make PYTHON=..." >&2; exit 1; }
-	@"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-		|| { echo "windrow needs Python 3.11 or newer, and '$(PYTHON)' is $$("$(PYTHON)" -V): name a newer one with make PYTHON=..." >&2; exit 1; }
+		|| { echo "windrow needs Python 3.11 to 3.14, and there is no '$(PYTHON)' here: install it, or name one with make PYTHON=..." >&2; exit 1; }
+	@"$(PYTHON)" -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' \
+		|| { echo "windrow needs Python 3.11 to 3.14, and '$(PYTHON)' is $$("$(PYTHON)" -V): name another one with make PYTHON=..." >&2; exit 1; }
 	@"$(PYTHON)" -c 'import ensurepip, venv' 2> /dev/null \
 		|| { echo "'$(PYTHON)' cannot create virtual environments: install its venv module (on Debian and Ubuntu: apt install python3-venv)" >&2; exit 1; }
 	@echo "setting up .venv (once; this takes a minute)"
 	@$(PY) -c '' 2> /dev/null || rm -rf .venv
 	@"$(PYTHON)" -m venv .venv
-	@$(PY) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test,demo,bench,check]'
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[test,demo,bench,check]'
 	@touch $@
 
 clean:
-	@rm -rf .venv out build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	@rm -rf .venv .versions out build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -33,7 +33,7 @@ QUESTIONS = (
     "startup",
 )
 ROOT = Path(__file__).resolve().parents[1]
-README = ROOT / "README.md"
+SUMMARY = "Summary"
 
 
 def arguments(given: list[str] | None) -> argparse.Namespace:
@@ -48,16 +48,12 @@ def arguments(given: list[str] | None) -> argparse.Namespace:
         metavar="DIR",
         help="write to DIR/benchmarks.md, where benchmarks that do not run now keep what they have",
     )
-    parser.add_argument(
-        "--write", action="store_true", help="write docs/benchmarks.md and the README's summary"
-    )
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md, its summary included")
     options = parser.parse_args(given)
     if unknown := [name for name in options.names if name not in QUESTIONS]:
         parser.error(f"no benchmark is called {unknown[0]!r}: choose from {', '.join(QUESTIONS)}")
     if options.write and (options.names or options.scale != "full"):
         parser.error("--write publishes the figures, so it needs all benchmarks at full scale")
-    if options.write:
-        report.halves(README)  # an error now, not after ten minutes
     options.names = options.names or list(QUESTIONS)
     return options
 
@@ -72,7 +68,7 @@ def publish(path: Path, fresh: Mapping[str, str], facts: Mapping[str, str]) -> N
     path.parent.mkdir(parents=True, exist_ok=True)
     known = report.sections_of(path.read_text()) if path.exists() else {}
     known |= fresh
-    path.write_text(report.page([known[name] for name in QUESTIONS if name in known], facts))
+    path.write_text(report.page([known[name] for name in (SUMMARY, *QUESTIONS) if name in known], facts))
 
 
 def main(given: list[str] | None = None) -> int:
@@ -101,11 +97,12 @@ def main(given: list[str] | None = None) -> int:
     if failed:
         console.print(f"[red]failed: {', '.join(failed)}[/]")
         return 1
+    if options.write:
+        told = report.summary(results, facts, command(options.names, options.scale))
+        sections[SUMMARY] = f"## {SUMMARY}\n\n{told}\n"
     folder = ROOT / "docs" if options.write else options.out
     if folder is not None:
         publish(folder / "benchmarks.md", sections, facts)
-    if options.write:
-        report.embed(README, report.summary(results, facts, command(options.names, options.scale)))
     return 0
 
 

@@ -3,7 +3,7 @@
 Events per second of each operator of `windrow.policies`, embedded, on one core, in batches of a million rows
 (joins: 100,000 a side, in turns). `Aggregate` computes a mean; keys are random integers. Results are Arrow
 tables, and are made. Before anything is timed, a small run is compared with the naive model
-(`windrow.testing.policies`).
+(`tests.referee.policies`).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import pyarrow as pa
 
 import windrow as wr
 from benchmarks.support.harness import Figure, Line, Scale, Table, Target, at_least, clocked, race, rate
+from tests.referee import policies as naive
 from windrow import policies as wp
-from windrow.testing import policies as naive
 
 RATE = "M events/s"
 LIMIT = "limit, M/s"

@@ -70,11 +70,11 @@ def query_of(windows: dict[str, wr.Window], *, key: tuple[str, ...] = ()) -> wr.
 
 
 def tumbling(count: int) -> dict[str, wr.Window]:
-    return {f"{length} ms": wr.tumbling(length) for length in window_lengths(count)}
+    return {f"{length} ms": wr.tumbling(f"{length} ms") for length in window_lengths(count)}
 
 
 def session_of(gap: int) -> dict[str, wr.Window]:
-    return {f"session {gap} ms": wr.session(gap)}
+    return {f"session {gap} ms": wr.session(f"{gap} ms")}
 
 
 def expected_sessions(times: np.ndarray, values: np.ndarray, gap: int, window: int) -> Rows:

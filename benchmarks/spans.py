@@ -5,11 +5,11 @@ each. First events of different lengths: inside one slice of 100 ticks, across 1
 five slices and wait for the longest event. Then a grid around that of the paper on spanning events (section 6.2):
 events of 10 to 15,000 ticks, windows of 1 to 10,000 steps, released 15,000 ticks later; the paper's own figures are
 `python -m benchmarks.papers spanning`. Beside windrow stands the best of the paper's techniques in each place, all of
-them written here in the same language (`windrow.techniques.spanning`): SE-Slicing, SE-ML-Slicing, buckets of
+them written here in the same language (`benchmarks.techniques.spanning`): SE-Slicing, SE-ML-Slicing, buckets of
 aggregates and of tuples, and plane sweeping. They give the same rows before any is timed; slow ones are timed on fewer events. The
 paper's own programs, in C++ on its own machine, reach 0.55 M events/s at most. At last a year of flights, from departure
 to landing: how many are in the air in each hour, anew every 15 minutes, per airport, in windrow and as other
-libraries find it, with the same rows.
+libraries find it, with the same rows. And one event that lasts as long as millions of windows: what each of them costs.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ from benchmarks.support.harness import (
     Table,
     Target,
     at_least,
+    at_most,
     clocked,
     race,
     rate,
@@ -62,6 +63,9 @@ TIMES = "times as fast"
 NOT_SLOWER = 0.77
 # How much less is done in each place of the grid.
 SMALLER = 4
+# Slices that one event crosses; what each costs must not follow their number, but for memory that no cache holds.
+GROWTH = (500_000, 1_000_000, 2_000_000, 4_000_000)
+MOST_GROWTH = 3.0
 PEAK = "paper's peak, C++, M/s (cited)"
 LIBRARIES = ("polars", "duckdb")
 FASTER = "faster by"
@@ -161,7 +165,8 @@ def landings(flights: pa.Table) -> Stream:
     """The flights as they land, in batches with a watermark after each."""
     times = flights["landed"].cast(pa.int64()).to_numpy()
     numbers = flights.drop_columns("origin")
-    return replace(cut(flights, times, 10_000), columns=cut(numbers, times, len(times)).columns)
+    stream = cut(flights, times, 10_000, time="landed")
+    return replace(stream, columns=cut(numbers, times, len(times)).columns)
 
 
 def verify(opponent: Opponent, flights: pa.Table, folder: Path) -> None:
@@ -222,5 +227,25 @@ def tabulate(times: dict[Entry, float], events: int) -> Table:
     return Table("Flights in the air", tuple(lines), ours=FASTER, beside="M flights/s", note=note)
 
 
+def growth(scale: Scale) -> Table:
+    """One event across more and more slices, each of them a window: taken in, and all windows given out."""
+    sizes = GROWTH[:1] if scale.name == "tiny" else GROWTH
+    asked = wr.query(
+        time=wr.span("since", "until"), windows={"w": wr.tumbling(1)}, aggregates={"n": wr.count()}
+    )
+    tables = {size: pa.table({"since": [0], "until": [size]}) for size in sizes}
+    contenders = {size: clocked(partial(asked.run, table)) for size, table in tables.items()}
+    asked.run(tables[sizes[0]])  # so that it is compiled
+    times = race(contenders, scale)
+    first = times[sizes[0]] / sizes[0]
+    lines = []
+    for size in sizes:
+        each = times[size] / size
+        figures: dict[str, Figure] = {"ns per slice": 1e9 * each, "times the first": each / first}
+        target = at_most("times the first", MOST_GROWTH)
+        lines.append(Line(f"one event across {size:,} slices", figures, target))
+    return Table("One long event", tuple(lines), ours="ns per slice")
+
+
 def measure(scale: Scale) -> list[Table]:
-    return [lengths(scale), grid(scale), in_the_air(scale)]
+    return [lengths(scale), grid(scale), in_the_air(scale), growth(scale)]

@@ -35,7 +35,7 @@ def window_lengths(count: int) -> list[int]:
 
 
 def windows_query(count: int, aggregates: dict[str, wr.Aggregate] | None = None) -> wr.Query:
-    windows = {f"{length} ms": wr.tumbling(length) for length in window_lengths(count)}
+    windows = {f"{length} ms": wr.tumbling(f"{length} ms") for length in window_lengths(count)}
     return wr.query(time="ts", windows=windows, aggregates=aggregates or {"total": wr.sum("value")})
 
 

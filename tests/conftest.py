@@ -1,52 +1,66 @@
-"""What the whole suite shares.
-
-Settings of Hypothesis: the same examples on every machine, no deadline. The order of files. One small Spark.
-"""
+"""What the whole suite shares: settings of Hypothesis, the order of files, one small Spark, and the last word."""
 
 from __future__ import annotations
 
+import atexit
+import gc
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import profiles  # noqa: F401 (it chooses how much Hypothesis tries)
 import pytest
-from hypothesis import HealthCheck, settings
 
-# `specimens` and `functions` are shared by tests in several folders.
-sys.path.insert(0, str(Path(__file__).parent))
-
-settings.register_profile(
-    "windrow",
-    deadline=None,
-    derandomize=True,
-    database=None,
-    max_examples=15,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+# Processes that tests start find `tests.referee` and `tools`, too.
+ROOT = str(Path(__file__).parents[1])
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    dict.fromkeys([ROOT, *os.environ.get("PYTHONPATH", ROOT).split(os.pathsep)])
 )
-settings.load_profile("windrow")
 
-# What compiles most comes first, so that later processes find it on disk. What takes longest is next, so that no
-# worker is left with it in the end.
+
+@atexit.register  # before all others, so that it is called behind all of them
+def _end_with_the_summary() -> None:
+    """Nothing is printed behind the summary of the tests.
+
+    When the interpreter ends, DuckDB lists a page of its own objects that something still refers to.
+    """
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stderr__.fileno())
+
+
+# What takes longest comes first, so that no worker is left with it in the end. A file that waits for Spark and one that
+# compiles take turns: two at once would compile the same, or ask for more than two cores.
 FIRST = (
     "test_stream",
-    "test_sequences",
-    "test_spans",
     "test_faults",
-    "test_restart",
+    "test_sequences",
     "test_cluster",
-    "test_streaming",
-    "test_command",
-    "test_docs",
+    "test_spans",
+    "test_restart",
     "test_benchmarks",
+    "test_streaming",
+    "test_docs",
+    "test_agreement",
+    "test_command",
+    "test_every_pair",
+    "test_transcripts_on_spark",
+    "test_parallel",
     "test_builtin_windows",
+    "test_papers",
     "test_bad_input_on_spark",
 )
+
+
+# Compiling makes objects by the million, most of which stay: to look for garbage among them again and again takes a
+# tenth of the time of all tests.
+gc.set_threshold(50_000, 10, 10)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ranks = {name: rank for rank, name in enumerate(FIRST)}
     items.sort(key=lambda item: ranks.get(item.path.stem, len(ranks)))
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -6,9 +6,10 @@ import pyarrow.compute as pc
 
 import windrow as wr
 
+# The number that digits make, up to a modulus: that of many digits needs more than 64 bits.
 DIGITS = wr.aggregate(
-    lift=lambda x: (x, 10),
-    combine=lambda a, b: (a[0] * b[1] + b[0], a[1] * b[1]),
+    lift=lambda x: (x % 1_000_003, 10),
+    combine=lambda a, b: ((a[0] * b[1] + b[0]) % 1_000_003, a[1] * b[1] % 1_000_003),
     lower=lambda a: a[0],
     identity=(0, 1),
     commutative=False,

@@ -7,12 +7,15 @@ anything that Python can add up: a string shows at once what came in which order
 from __future__ import annotations
 
 import inspect
+import types
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from windrow.engine import compiler
+from windrow.engine.fingerprint import names_in
 from windrow.engine.stored import Operations
 from windrow.stores import operations
 from windrow.stores.base import Store
@@ -74,17 +77,33 @@ def _put(cells: list[Any], i: int, partial: Any) -> None:
 def interpreted(loop: Callable[..., Any], store: Store, given: Operations) -> Any:
     """In the place of `engine.stored.compiled`: the loop and the store as plain Python.
 
-    The functions of sketches are compiled, each by itself: they go through thousands of numbers.
+    What a sketch does with a value, or with another sketch, is compiled: it goes through thousands of numbers.
     """
-    functions = dict(given.functions)
-    if any(width is not None for width in given.widths):
-        functions = {name: _compiled(name, function) for name, function in functions.items()}
-    known = {getattr(operations, name): function for name, function in functions.items()}
+    known = {
+        getattr(operations, name): with_compiled_sketches(function) for name, function in given.functions
+    }
     bound = {
         getattr(operations, name): compiler.bound(getattr(store, name), known)
         for name in ("insert", "evict", "query")
     }
     return compiler.bound(loop, known | bound)
+
+
+@cache
+def with_compiled_sketches(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with the functions of sketches compiled, each by itself, wherever it calls them."""
+    put: dict[str, Any] = {}
+    for name in names_in(function.__code__):
+        called = function.__globals__.get(name)
+        if name in ("insert_", "absorb_"):
+            put[name] = _compiled(name, called)
+        elif name.startswith(("lift_", "combine_")) and isinstance(called, types.FunctionType):
+            put[name] = with_compiled_sketches(called)
+    if all(function.__globals__[name] is called for name, called in put.items()):
+        return function
+    return types.FunctionType(
+        function.__code__, function.__globals__ | put, function.__name__, function.__defaults__
+    )
 
 
 def _compiled(name: str, function: Callable[..., Any]) -> Any:

@@ -38,11 +38,11 @@ def settings(folder: Path) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": "512m",
         "spark.driver.extraJavaOptions": java_options(),
-        # Workers find `functions` and `specimens`, as the tests do.
-        "spark.executorEnv.PYTHONPATH": str(Path(__file__).parent),
+        # Workers find `functions`, `specimens` and `tests.referee`, as the tests do.
+        "spark.executorEnv.PYTHONPATH": os.pathsep.join(map(str, Path(__file__).parents[:2])),
         "spark.local.dir": str(folder),
         # On a machine that is busy with other tests, workers may be slow to start.
-        "spark.python.authenticate.socketTimeout": "120s",
+        "spark.python.authenticate.socketTimeout": "600s",
         "spark.log.level": "ERROR",
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "1",

@@ -12,11 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import windrow as wr
-from windrow.testing.events import arrow_array
-from windrow.testing.strategies import (
+from tests.referee.events import arrow_array
+from tests.referee.strategies import (
     NEVER_NULL,
     SIGNALS,
     every_second_time,
+    in_ticks,
     is_positive,
     more_than_three,
     older_than_six,
@@ -35,6 +36,9 @@ class Windowed:
     window: Window
     time: pa.DataType
     days: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "window", in_ticks(self.window, self.time))
 
 
 WINDOWS: dict[str, Windowed] = {

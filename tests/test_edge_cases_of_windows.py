@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 import windrow as wr
+from tests.referee import answers, assert_same
 from windrow.aggregates.quantile import Quantile
-from windrow.testing import answers, assert_same
 
 FAR = 8_000_000_000_000_000_000
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from windrow.testing import answers, assert_same
+from tests.referee import answers, assert_same
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 FLIGHTS = 327_346

@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import windrow as wr
+from benchmarks import techniques
 from benchmarks.papers.scotty.count_buffer import CountBuffer
 from benchmarks.support.streams import Stream
-from windrow import techniques
-from windrow.techniques import spanning
+from benchmarks.techniques import spanning
 
 SLICING = "general slicing"
 IN_ORDER_ONLY = "in order only"

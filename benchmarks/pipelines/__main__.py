@@ -17,7 +17,7 @@ from rich.console import Console
 from benchmarks.pipelines.measured import Sample, growth, latencies, plot, sampled
 from benchmarks.support import report
 from benchmarks.support.harness import Line, Table
-from windrow.pipelines.broker import Broker
+from tools.broker import Broker
 
 ENGINES = {"windrow": "windrow", "spark": "Spark's own window"}
 NOTE = (

@@ -74,7 +74,7 @@ def at_most(column: str, bound: float) -> Target:
 
 @dataclass(frozen=True)
 class Line:
-    """One row of a table; `headline` puts it into the summary that the README shows."""
+    """One row of a table; `headline` puts it into the summary of docs/benchmarks.md."""
 
     name: str
     figures: Mapping[str, Figure]

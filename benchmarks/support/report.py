@@ -1,4 +1,4 @@
-"""Results for people: tables in the terminal, a page for the docs, a summary for the README."""
+"""Results for people: tables in the terminal, a page for the docs, a summary of its own in front."""
 
 from __future__ import annotations
 
@@ -99,16 +99,16 @@ def summary(results: Results, machine: Mapping[str, str], command: str) -> str:
     return f"{markdown_table(header, rows)}\n\n`{command}` on {machine['CPU']}, {machine['Date']}."
 
 
-def halves(readme: Path) -> tuple[str, str]:
-    """What stands before and after the summary in `readme`."""
-    before, opened, rest = readme.read_text().partition(OPEN)
+def halves(path: Path) -> tuple[str, str]:
+    """What stands before and after the two marker comments in a page."""
+    before, opened, rest = path.read_text().partition(OPEN)
     _, closed, after = rest.partition(CLOSE)
     if not (opened and closed):
-        raise ValueError(f"{readme} needs the comments {OPEN} and {CLOSE}, in this order, around the summary")
+        raise ValueError(f"{path} needs the comments {OPEN} and {CLOSE}, in this order, around its figures")
     return before, after
 
 
-def embed(readme: Path, text: str) -> None:
-    """Replace what stands between the two marker comments in `readme`."""
-    before, after = halves(readme)
-    readme.write_text(f"{before}{OPEN}\n\n{text}\n\n{CLOSE}{after}")
+def embed(path: Path, text: str) -> None:
+    """Replace what stands between the two marker comments in a page."""
+    before, after = halves(path)
+    path.write_text(f"{before}{OPEN}\n\n{text}\n\n{CLOSE}{after}")

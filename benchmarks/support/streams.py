@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,7 +26,7 @@ class Stream:
     """Batches with a watermark after each, and the columns they were cut from."""
 
     batches: tuple[pa.RecordBatch, ...]
-    watermarks: tuple[int, ...]
+    watermarks: tuple[Any, ...]
     columns: tuple[np.ndarray, ...]
 
     def __len__(self) -> int:
@@ -51,13 +52,15 @@ def drain(query: Query, stream: Stream) -> int:
     return sum(table.num_rows for table in drive(query, stream))
 
 
-def cut(table: pa.Table, times: np.ndarray, batch: int, *, slack: int = 0) -> Stream:
-    """`table` in batches; the watermark after each is the highest time so far less `slack`."""
+def cut(table: pa.Table, times: np.ndarray, batch: int, *, slack: int = 0, time: str = "ts") -> Stream:
+    """`table` in batches; the watermark after each is the highest time so far less `slack`, of the type of `time`."""
     batches = tuple(table.combine_chunks().to_batches(max_chunksize=batch))
     highest = np.maximum.accumulate([times[i : i + batch].max() for i in range(0, len(times), batch)])
     columns = tuple(table[name].to_numpy() for name in table.column_names if name != "key")
     columns = tuple(c.view(np.int64) if c.dtype.kind == "M" else c for c in columns)
-    return Stream(batches, tuple(int(h) - slack for h in highest), columns)
+    ticks = [int(h) - slack for h in highest]
+    type_ = table.schema.field(time).type if time in table.column_names else pa.int64()
+    return Stream(batches, tuple(pa.array(ticks, type_)), columns)
 
 
 def arrival(times: np.ndarray, random: np.random.Generator) -> np.ndarray:

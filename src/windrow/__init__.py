@@ -13,44 +13,10 @@
 Names that shadow Python's own (`sum`, `min`, `max`) are meant to be written as `wr.sum`.
 """
 
-from windrow.aggregates import (
-    Aggregate,
-    Algebra,
-    aggregate,
-    approx_distinct,
-    argmax,
-    argmin,
-    bloom_filter,
-    collect,
-    concat,
-    correlation,
-    count,
-    covariance,
-    distinct,
-    first,
-    geometric_mean,
-    histogram,
-    ith_smallest,
-    ith_youngest,
-    kll_quantile,
-    last,
-    m4,
-    max_count,
-    mean,
-    median,
-    min_count,
-    moments,
-    quantile,
-    slope,
-    stddev,
-    sum,
-    tdigest_quantile,
-    top_k,
-    variance,
-    weighted_mean,
-)
-from windrow.aggregates import max_ as max
-from windrow.aggregates import min_ as min
+from typing import TYPE_CHECKING, Any
+
+from windrow import aggregates, windows
+from windrow.aggregates import *  # noqa: F403 (one list of their names is enough)
 from windrow.errors import (
     DataError,
     LimitError,
@@ -61,30 +27,20 @@ from windrow.errors import (
 )
 from windrow.query import Query, query
 from windrow.span import Span, learned, span
-from windrow.windows import (
-    Window,
-    band,
-    calendar,
-    cumulate,
-    delta,
-    deterministic,
-    landmark,
-    latest,
-    nondeterministic,
-    punctuated,
-    session,
-    slide_by_rows,
-    sliding,
-    snapshot,
-    threshold,
-    tumbling,
-)
+from windrow.windows import *  # noqa: F403
+from windrow.wording import did_you_mean
 
-__version__ = "0.1.0"
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> Any:
+        raise AttributeError(f"windrow has no {name!r}{did_you_mean(name, __all__)}")
+
+
+__version__ = "0.2.0"
 
 __all__ = [
-    "Aggregate",
-    "Algebra",
+    *aggregates.__all__,
+    *windows.__all__,
     "DataError",
     "LimitError",
     "Query",
@@ -92,58 +48,8 @@ __all__ = [
     "Span",
     "StateError",
     "UserFunctionError",
-    "Window",
     "WindrowError",
-    "aggregate",
-    "approx_distinct",
-    "argmax",
-    "argmin",
-    "band",
-    "bloom_filter",
-    "calendar",
-    "collect",
-    "concat",
-    "correlation",
-    "count",
-    "covariance",
-    "cumulate",
-    "delta",
-    "deterministic",
-    "distinct",
-    "first",
-    "geometric_mean",
-    "histogram",
-    "ith_smallest",
-    "ith_youngest",
-    "kll_quantile",
-    "landmark",
-    "last",
-    "latest",
     "learned",
-    "m4",
-    "max",
-    "max_count",
-    "mean",
-    "median",
-    "min",
-    "min_count",
-    "moments",
-    "nondeterministic",
-    "punctuated",
-    "quantile",
     "query",
-    "session",
-    "slide_by_rows",
-    "sliding",
-    "slope",
-    "snapshot",
     "span",
-    "stddev",
-    "sum",
-    "tdigest_quantile",
-    "threshold",
-    "top_k",
-    "tumbling",
-    "variance",
-    "weighted_mean",
 ]

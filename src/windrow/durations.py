@@ -4,12 +4,12 @@ A duration is one of
 
 - a string in Spark's interval grammar: `"1 minute"`, `"90 seconds"`, `"1 hour 30 minutes"`,
   `"interval 2 days"`;
-- a `datetime.timedelta`;
-- a plain number, in the unit of the time column itself.
+- a `datetime.timedelta` or a `numpy.timedelta64`;
+- a plain number, in the unit of the column itself.
 
-The first two are exact nanoseconds and need a column that has a unit (timestamp or date). A plain
-number fits any column, a distance or an invoice number included. Months and years have no fixed
-length: use `windrow.calendar`.
+The first two are exact nanoseconds and need a column that is a time (timestamp or date). A plain
+number is for all others, a distance or an invoice number: of a time it would not say whether
+seconds or microseconds are meant. Months and years have no fixed length: use `windrow.calendar`.
 """
 
 from __future__ import annotations
@@ -20,9 +20,12 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeAlias
 
-from windrow.errors import QueryError
+import numpy as np
 
-DurationLike: TypeAlias = "str | timedelta | int | float"
+from windrow.errors import QueryError
+from windrow.wording import choices
+
+DurationLike: TypeAlias = "str | timedelta | np.timedelta64 | int | float | Duration"
 
 NANOSECONDS = {
     "nanosecond": 1,
@@ -59,7 +62,7 @@ class Duration:
         return (self.nanoseconds is None) == (other.nanoseconds is None)
 
 
-def parse_duration(value: DurationLike | Duration, *, what: str = "duration") -> Duration:
+def parse_duration(value: DurationLike, *, what: str = "duration") -> Duration:
     """Read a duration; `what` names the parameter in the error.
 
     >>> parse_duration("1 minute 30 seconds").nanoseconds
@@ -73,7 +76,10 @@ def parse_duration(value: DurationLike | Duration, *, what: str = "duration") ->
         raise QueryError(f"{what} must be a duration, not the boolean {value!r}")
     if isinstance(value, timedelta):
         microseconds = (value.days * 86_400 + value.seconds) * 1_000_000 + value.microseconds
-        return Duration(str(value), nanoseconds=microseconds * 1_000)
+        finer = getattr(value, "nanoseconds", 0)  # of pandas
+        return Duration(str(value), nanoseconds=microseconds * 1_000 + finer)
+    if isinstance(value, np.timedelta64):
+        return _numpy_duration(value, what)
     if isinstance(value, int):
         return Duration(str(value), number=value)
     if isinstance(value, float):
@@ -83,6 +89,14 @@ def parse_duration(value: DurationLike | Duration, *, what: str = "duration") ->
     if isinstance(value, str):
         return Duration(value.strip(), nanoseconds=_nanoseconds(value, what))
     raise QueryError(f"{what} must be a string, a timedelta or a number, not {type(value).__name__}")
+
+
+def _numpy_duration(value: np.timedelta64, what: str) -> Duration:
+    unit, count = np.datetime_data(value.dtype)
+    name = _ALIASES.get(unit, {"D": "day", "W": "week"}.get(unit, ""))
+    if np.isnat(value) or name not in NANOSECONDS:
+        raise QueryError(f'{what} {value!r} has no fixed length; write it as "10 seconds", or as a timedelta')
+    return Duration(str(value), nanoseconds=int(value.astype(np.int64)) * count * NANOSECONDS[name])
 
 
 def _nanoseconds(text: str, what: str) -> int:
@@ -100,7 +114,7 @@ def _nanoseconds(text: str, what: str) -> int:
         if unit in ("month", "quarter", "year"):
             raise QueryError(f"{what} {text!r}: a {unit} has no fixed length; use windrow.calendar")
         if unit not in NANOSECONDS:
-            raise QueryError(f"{what} {text!r}: unknown unit {term[2]!r}; known: {', '.join(NANOSECONDS)}")
+            raise QueryError(f"{what} {text!r}: unknown unit {term[2]!r}{choices(unit, NANOSECONDS)}")
         total += _scaled(term[1], NANOSECONDS[unit], text, what)
         position = term.end()
     if position == 0 or position < len(body):

@@ -146,14 +146,19 @@ class Measure:
         """The largest tick the column's type can hold."""
         return self._bounds()[1]
 
+    @property
+    def _numpy_type(self) -> np.dtype[Any]:
+        """The type of a plain number in NumPy; Arrow itself would ask pandas."""
+        return np.dtype(f"f{self.type.bit_width // 8}" if self.floating else str(self.type))
+
     def _bounds(self) -> tuple[Tick, Tick]:
         if self.floating:
-            limit = float(np.finfo(self.type.to_pandas_dtype()).max)
+            limit = float(np.finfo(self._numpy_type).max)
             return -limit, limit
         if pa.types.is_date32(self.type):
             return -(2**31), 2**31 - 1
         if pa.types.is_integer(self.type):
-            info = np.iinfo(self.type.to_pandas_dtype())
+            info = np.iinfo(self._numpy_type)
             return max(int(info.min), INT64_MIN), min(int(info.max), INT64_MAX)
         return INT64_MIN, INT64_MAX
 
@@ -162,6 +167,12 @@ class Measure:
         if duration.nanoseconds is None:
             number = duration.number
             assert number is not None
+            if number and self.tick_nanoseconds is not None:
+                such = "days" if self.tick_nanoseconds == _DAY else "seconds"
+                raise QueryError(
+                    f"{what} {duration} is a plain number, but {self.describe()} is a time: "
+                    f'give a duration such as "{duration} {such}"'
+                )
             if self.floating:
                 return float(number)
             if number != int(number):
@@ -177,6 +188,14 @@ class Measure:
             raise QueryError(f"{what} {str(duration)!r} is finer than the ticks of {self.describe()}")
         return duration.nanoseconds // unit
 
+    def duration(self, ticks: Tick) -> Duration:
+        """So many ticks of this column as a duration."""
+        unit = self.tick_nanoseconds
+        if unit is None:
+            return Duration(str(ticks), number=ticks)
+        nanoseconds = int(ticks) * unit
+        return Duration(f"{nanoseconds} nanoseconds", nanoseconds=nanoseconds)
+
     def point(self, value: PointLike | Point, *, what: str) -> Tick:
         """A watermark or a window start given by the user, in ticks (rounded down)."""
         place = parse_point(value, what=what)
@@ -189,6 +208,11 @@ class Measure:
         assert number is not None
         if number == math.inf:
             return self.highest
+        if self.tick_nanoseconds is not None:
+            raise QueryError(
+                f"{what} {number!r} is a plain number, but {self.describe()} is a time: "
+                "give a moment, such as a datetime"
+            )
         if self.floating:
             return float(number)
         if number != int(number):
@@ -202,9 +226,7 @@ class Measure:
             return pa.Array.from_buffers(self.type, len(ticks), [None, buffer])
         if pa.types.is_date32(self.type):
             return pa.array(ticks.astype(np.int32), pa.int32()).cast(self.type)
-        if self.floating:
-            return pa.array(ticks.astype(self.type.to_pandas_dtype()), self.type)
-        return pa.array(ticks.astype(self.type.to_pandas_dtype()), self.type)
+        return pa.array(ticks.astype(self._numpy_type), self.type)
 
     def scalar(self, tick: Tick) -> Any:
         """One tick as a plain Python value, for messages and metrics."""

@@ -67,6 +67,15 @@ class Span:
         return f"[{self.start}, {self.end})"
 
 
+def require_one_learner(time: str | Span, key: tuple[str, ...], buckets: int) -> None:
+    """An error if each bucket would learn a release delay of its own."""
+    if isinstance(time, Span) and isinstance(time.release, Learned) and key and buckets > 1:
+        raise QueryError(
+            f"each of {buckets} buckets would learn a release delay of its own, from its own keys: "
+            "give the delay as a duration, or say buckets=1"
+        )
+
+
 def span(
     start: str,
     end: str,
@@ -125,5 +134,5 @@ def span(
         raise QueryError(f"longest must be longer than zero, not {longest!r}")
     delay = release if isinstance(release, Learned) else parse_duration(release, what="release")
     if isinstance(delay, Duration) and delay.magnitude < 0:
-        raise QueryError(f"release must not be negative, not {release!r}")
+        raise QueryError(f"release must not be negative, but is {release!r}")
     return Span(start, end, contributes, id, on_zero, limit, delay)

@@ -11,6 +11,7 @@ import pytest
 from bad_input.support import query, stream, times
 
 import windrow as wr
+from tests.referee.strategies import length
 
 
 def test_a_window_name_is_given_once():
@@ -105,7 +106,7 @@ def test_a_calendar_needs_a_calendar():
 
 @pytest.mark.parametrize("zone", ["Mars/Olympus", "../../etc/passwd", ""])
 def test_an_unknown_time_zone_is_refused(zone):
-    with pytest.raises(wr.QueryError, match=f"unknown time zone '{re.escape(zone)}'"):
+    with pytest.raises(wr.QueryError, match=f"there is no time zone '{re.escape(zone)}'"):
         wr.calendar("1 day", tz=zone)
 
 
@@ -137,9 +138,9 @@ def test_a_query_needs_windows_and_aggregates_that_are_such():
         query(windows={})
     with pytest.raises(wr.QueryError, match="at least one aggregate"):
         query(aggregates={})
-    with pytest.raises(wr.QueryError, match="window 'w' is a str, not a window"):
+    with pytest.raises(wr.QueryError, match="window 'w' is not a window, but '1 minute'"):
         query(windows={"w": "1 minute"})
-    with pytest.raises(wr.QueryError, match=r"aggregate 'a' is a Tumbling, not a aggregate|not an aggregate"):
+    with pytest.raises(wr.QueryError, match=r"aggregate 'a' is not an aggregate, but Tumbling"):
         query(aggregates={"a": wr.tumbling(1)})
 
 
@@ -173,4 +174,4 @@ def test_a_lateness_that_overflows_is_refused(lateness):
 )
 def test_a_band_beyond_the_measure_is_refused(start, type_):
     with pytest.raises(wr.QueryError, match="band from"):
-        query(windows={"b": wr.band(start, length=10)}).run(times([1], type_))
+        query(windows={"b": wr.band(start, length=length(10, type_))}).run(times([1], type_))

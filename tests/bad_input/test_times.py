@@ -10,6 +10,7 @@ import pytest
 from bad_input.support import counts, query, times
 
 import windrow as wr
+from tests.referee.strategies import in_ticks
 
 TIME_TYPES = [
     pa.int8(),
@@ -35,13 +36,13 @@ def column_of(values, type_):
 def test_a_null_time_is_named_with_its_column_and_row(type_):
     table = pa.table({"ts": column_of([40, 41, None], type_)})
     with pytest.raises(wr.DataError, match=r"column 'ts', row 2, value None.*needs a time") as caught:
-        query().run(table)
+        in_ticks(query(), type_).run(table)
     assert (caught.value.column, caught.value.row, caught.value.value) == ("ts", 2, None)
 
 
 @pytest.mark.parametrize("type_", TIME_TYPES, ids=str)
 def test_a_null_time_is_diverted(type_):
-    operator = query().operator(on_bad="divert")
+    operator = in_ticks(query(), type_).operator(on_bad="divert")
     operator.process(pa.table({"ts": column_of([40, None, 41], type_)}))
     bad = operator.bad().to_pylist()
     assert [row["ts"] for row in bad] == [None]
@@ -53,7 +54,7 @@ def test_a_null_time_is_diverted(type_):
 def test_not_a_time_of_pandas_is_refused():
     frame = pandas.DataFrame({"ts": [pandas.Timestamp("2020-01-01"), pandas.NaT]})
     with pytest.raises(wr.DataError, match="column 'ts', row 1"):
-        query().run(frame)
+        in_ticks(query(), pa.timestamp("ns")).run(frame)
 
 
 def test_nan_as_a_time_is_refused():

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 
 import windrow as wr
+from tests.referee import answers, assert_same
+from tests.referee.strategies import batchings, length, queries, schedules, streams
 from windrow.query import Query
-from windrow.testing import answers, assert_same, replay
-from windrow.testing.strategies import batchings, queries, schedules, streams
+from windrow.testing import replay
 
 COLUMNS = {"x": "float", "s": "string"}
 EXACT = {"x": "int", "s": "string"}
@@ -28,10 +31,11 @@ def cases(draw, columns=EXACT, **options):  # type: ignore[no-untyped-def]
 
 
 def streamed(
-    query: Query, steps: list[tuple[str, object]], *, mode: str, lateness: int, restart_at: int = -1
+    query: Query, steps: list[tuple[str, Any]], *, mode: str, lateness: int, restart_at: int = -1
 ) -> pa.Table:
     """All rows of a schedule; at step `restart_at` the operator is saved and restored."""
-    operator = query.operator(mode=mode, lateness=lateness)
+    type_ = steps[0][1].schema.field("time").type
+    operator = query.operator(mode=mode, lateness=length(lateness, type_))
     parts = []
     for number, (step, argument) in enumerate(steps):
         if number == restart_at:
@@ -44,7 +48,7 @@ def streamed(
     return pa.concat_tables([p for p in parts if p.num_columns] or parts[-1:])
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(cases(COLUMNS), st.data())
 def test_any_batching_gives_the_same_answer(case, data):
     table, query = case
@@ -52,7 +56,7 @@ def test_any_batching_gives_the_same_answer(case, data):
     assert_same(answers(query, table), query.run(iter(batches)))
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(cases(), st.data())
 def test_any_order_within_the_lateness_gives_the_same_answer(case, data):
     table, query = case
@@ -65,7 +69,7 @@ def test_any_order_within_the_lateness_gives_the_same_answer(case, data):
     assert operator.late().num_rows == 0
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(cases(COLUMNS), st.data())
 def test_a_restart_at_any_point_changes_nothing(case, data):
     table, query = case
@@ -77,7 +81,7 @@ def test_a_restart_at_any_point_changes_nothing(case, data):
     assert_same(straight, restarted, ulps=0)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(cases(), st.data())
 def test_replaying_the_changelog_gives_the_append_result(case, data):
     table, query = case
@@ -87,7 +91,7 @@ def test_replaying_the_changelog_gives_the_append_result(case, data):
     assert_same(appended, replay(changed))
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.data())
 def test_the_bits_of_a_window_do_not_depend_on_earlier_data(data):
     query = wr.query(
@@ -121,7 +125,7 @@ def test_equal_values_have_a_variance_of_exactly_zero(aggregate, value, size, sl
     assert set(query.run(table)["a"].to_pylist()) <= {0.0, None}
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(st.lists(st.floats(-1e300, 1e300) | st.floats(-10, 10), min_size=1, max_size=200))
 def test_float_sums_are_within_two_ulp_of_the_exact_sum(values):
     table = pa.table({"time": list(range(len(values))), "x": values})

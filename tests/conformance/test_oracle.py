@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from specimens import AGGREGATES, WINDOWS
 
 import windrow as wr
-from windrow.testing import answers, assert_same
-from windrow.testing.strategies import KEYS, TIMES, queries, streams
+from tests.referee import answers, assert_same
+from tests.referee.strategies import KEYS, TIMES, queries, streams
 
 COLUMNS = {"x": "float", "i": "int", "s": "string", "d": "decimal"}
 ALL = {
@@ -46,7 +47,7 @@ def test_every_aggregate_agrees_with_the_oracle(name, data):
 
 
 @pytest.mark.parametrize("name", AGGREGATES)
-@settings(max_examples=3)
+@examples(3)
 @given(data=st.data())
 def test_every_aggregate_agrees_with_the_oracle_on_long_streams(name, data):
     aggregate, kinds = AGGREGATES[name]

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from specimens import SEQUENCES
 
 import windrow as wr
+from tests.referee import answers, assert_same
+from tests.referee.strategies import SIGNALS, batchings, mixed_queries, punctual, schedules, streams
 from windrow.query import Query
-from windrow.testing import answers, assert_same, replay
+from windrow.testing import replay
 from windrow.testing.compare import rows_of
-from windrow.testing.strategies import SIGNALS, batchings, mixed_queries, punctual, schedules, streams
 
 COLUMNS = {"x": "int", "s": "string"}
 FEW = {"n": wr.count(), "total": wr.sum("x"), "letters": wr.concat("s"), "last": wr.last("x")}
@@ -51,14 +53,14 @@ def streamed(
     return pa.concat_tables([p for p in parts if p.num_columns] or parts[-1:]), late
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(cases(), st.data())
 def test_any_batching_gives_the_same_answer(case, data):
     table, query = case
     assert_same(answers(query, table), query.run(iter(data.draw(batchings(table)))))
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(cases(), st.data())
 def test_any_order_of_arrival_gives_the_same_answer(case, data):
     table, query = case
@@ -71,7 +73,7 @@ def test_any_order_of_arrival_gives_the_same_answer(case, data):
     assert operator.late().num_rows == 0
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(cases(min_size=4), st.data())
 def test_a_restart_at_any_point_changes_nothing(case, data):
     table, query = case
@@ -85,7 +87,7 @@ def test_a_restart_at_any_point_changes_nothing(case, data):
     assert repr(late) == repr(late_too)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(cases(min_size=4), st.data())
 def test_replaying_the_changelog_gives_the_append_result(case, data):
     table, query = case
@@ -98,7 +100,7 @@ def test_replaying_the_changelog_gives_the_append_result(case, data):
 
 
 @pytest.mark.parametrize("name", SEQUENCES)
-@settings(max_examples=20)
+@examples(20)
 @given(data=st.data())
 def test_every_window_is_a_function_of_the_events_alone(name, data):
     """Changelog replayed = append result = the oracle's answer, whatever came when, if nothing is late."""

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from specimens import AGGREGATES, GROUPS, SEQUENCES, fixed_stream
 
 import windrow as wr
-from windrow.testing import answers, assert_same, check_steps
-from windrow.testing.strategies import SIGNALS, mixed_queries, schedules, streams
+from tests.referee import answers, assert_same, check_steps
+from tests.referee.strategies import SIGNALS, in_ticks, length, mixed_queries, schedules, streams
 
 MODES = ("append", "update")
 TIMES = (pa.int64(), pa.timestamp("us", "UTC"), pa.float64())
@@ -55,24 +56,26 @@ def test_every_aggregate_in_every_window(name, group):
 def test_every_window_agrees_with_the_oracle(name, data):
     time = data.draw(st.sampled_from(TIMES))
     table = data.draw(streams(time=time, key=["bool"], columns=SIGNALS | COLUMNS, spread=12))
-    query = wr.query(time="time", key="key0", windows={"w": SEQUENCES[name]}, aggregates=FEW)
+    windows = {"w": in_ticks(SEQUENCES[name], time)}
+    query = wr.query(time="time", key="key0", windows=windows, aggregates=FEW)
     assert_same(answers(query, table), query.run(table))
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", SEQUENCES)
-@settings(max_examples=20)
+@examples(20)
 @given(data=st.data())
 def test_every_window_agrees_step_by_step(name, mode, data):
     time = data.draw(st.sampled_from(TIMES))
     table = data.draw(streams(time=time, key=["bool"], columns=SIGNALS | COLUMNS, spread=9, min_size=4))
-    query = wr.query(time="time", key="key0", windows={"w": SEQUENCES[name]}, aggregates=FEW)
+    windows = {"w": in_ticks(SEQUENCES[name], time)}
+    query = wr.query(time="time", key="key0", windows=windows, aggregates=FEW)
     steps = data.draw(schedules(table, behind=3, eager=data.draw(st.booleans())))
-    check_steps(query, steps, mode=mode, lateness=data.draw(st.sampled_from([0, 3, 15])))
+    check_steps(query, steps, mode=mode, lateness=length(data.draw(st.sampled_from([0, 3, 15])), time))
 
 
 @pytest.mark.parametrize("time", TIMES, ids=str)
-@settings(max_examples=40)
+@examples(40)
 @given(data=st.data())
 def test_mixed_queries_agree_with_the_oracle(time, data):
     table = data.draw(streams(time=time, key=["string"], columns=SIGNALS | COLUMNS, spread=15))
@@ -81,14 +84,14 @@ def test_mixed_queries_agree_with_the_oracle(time, data):
 
 
 @pytest.mark.parametrize("mode", MODES)
-@settings(max_examples=120)
+@examples(120)
 @given(data=st.data())
 def test_mixed_queries_agree_step_by_step(mode, data):
     time = data.draw(st.sampled_from(TIMES))
     table = data.draw(streams(time=time, key=["string"], columns=SIGNALS | COLUMNS, spread=9, min_size=4))
     query = data.draw(mixed_queries(time=time, key=["string"], columns=COLUMNS))
     steps = data.draw(schedules(table, behind=4, eager=data.draw(st.booleans())))
-    check_steps(query, steps, mode=mode, lateness=data.draw(st.sampled_from([0, 4, 20])))
+    check_steps(query, steps, mode=mode, lateness=length(data.draw(st.sampled_from([0, 4, 20])), time))
 
 
 @pytest.mark.parametrize("key", [(), ("int", "string"), ("float",)], ids=lambda key: "-".join(key) or "none")

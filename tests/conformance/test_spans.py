@@ -15,16 +15,14 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from specimens import AGGREGATES, WINDOWS, fixed_stream
 
 import windrow as wr
-from windrow.errors import DataError, QueryError
-from windrow.query import Query
-from windrow.testing import answers, assert_same, check_steps, replay
-from windrow.testing.compare import rows_of
-from windrow.testing.span_strategies import (
+from tests.referee import answers, assert_same, check_steps
+from tests.referee.span_strategies import (
     ENDS,
     TICKS,
     TIMES,
@@ -35,7 +33,11 @@ from windrow.testing.span_strategies import (
     with_bad_rows,
     with_changes,
 )
-from windrow.testing.strategies import KEYS, SIGNALS, batchings, schedules, windows
+from tests.referee.strategies import KEYS, SIGNALS, batchings, in_ticks, length, schedules, windows
+from windrow.errors import DataError, QueryError
+from windrow.query import Query
+from windrow.testing import replay
+from windrow.testing.compare import rows_of
 
 MODES = ("append", "update")
 MOMENTS = ("start", "end")
@@ -75,7 +77,7 @@ def test_every_aggregate_agrees_with_the_oracle(name):
 
 @pytest.mark.parametrize("span", [WHOLE, SHARES], ids=["whole", "prorated"])
 @pytest.mark.parametrize("name", WINDOWS)
-@settings(max_examples=4)
+@examples(4)
 @given(data=st.data())
 def test_every_window_agrees_with_the_oracle(name, span, data):
     case = WINDOWS[name]
@@ -86,7 +88,7 @@ def test_every_window_agrees_with_the_oracle(name, span, data):
 
 
 @pytest.mark.parametrize("time", TIMES, ids=str)
-@settings(max_examples=15)
+@examples(15)
 @given(data=st.data())
 def test_random_queries_agree_with_the_oracle(time, data):
     span = data.draw(st.sampled_from([WHOLE, SHARES]))
@@ -96,7 +98,7 @@ def test_random_queries_agree_with_the_oracle(time, data):
 
 
 @pytest.mark.parametrize("contributes", MOMENTS)
-@settings(max_examples=15)
+@examples(15)
 @given(data=st.data())
 def test_one_instant_of_each_event_agrees_with_the_oracle(contributes, data):
     time = data.draw(st.sampled_from(TIMES))
@@ -107,7 +109,7 @@ def test_one_instant_of_each_event_agrees_with_the_oracle(contributes, data):
 
 
 @pytest.mark.parametrize("key", KEYS, ids=lambda key: "-".join(key) or "none")
-@settings(max_examples=4)
+@examples(4)
 @given(data=st.data())
 def test_every_type_of_key_agrees_with_the_oracle(key, data):
     table = data.draw(span_streams(time=pa.int64(), key=key, columns=COLUMNS))
@@ -117,7 +119,7 @@ def test_every_type_of_key_agrees_with_the_oracle(key, data):
     assert_same(answers(query, table), query.run(table))
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(data=st.data())
 def test_open_events_agree_with_the_oracle(data):
     time = data.draw(st.sampled_from(TICKS))
@@ -137,47 +139,47 @@ def drawn_steps(data: Any, table: pa.Table) -> list[tuple[str, Any]]:
 
 
 @pytest.mark.parametrize("mode", MODES)
-@settings(max_examples=20)
+@examples(20)
 @given(data=st.data())
 def test_random_queries_agree_step_by_step(mode, data):
     time = data.draw(st.sampled_from(TIMES))
     contributes = data.draw(st.sampled_from(["whole", "whole", "whole", "prorated"]))
     release = data.draw(releases(floating=time == pa.float64()))
-    span = wr.span("since", "until", contributes=contributes, release=release)
+    span = in_ticks(wr.span("since", "until", contributes=contributes, release=release), time)
     table = data.draw(span_streams(time=time, columns=COLUMNS, spread=15, min_size=3))
     query = data.draw(span_queries(time=time, span=span, columns=COLUMNS))
-    lateness = data.draw(st.sampled_from([0, 4, 20]))
+    lateness = length(data.draw(st.sampled_from([0, 4, 20])), time)
     check_steps(query, drawn_steps(data, table), mode=mode, lateness=lateness)
 
 
 @pytest.mark.parametrize("mode", MODES)
-@settings(max_examples=15)
+@examples(15)
 @given(data=st.data())
 def test_one_instant_of_each_event_agrees_step_by_step(mode, data):
     time = data.draw(st.sampled_from(TIMES))
     contributes = data.draw(st.sampled_from(MOMENTS))
     release = data.draw(releases(floating=time == pa.float64()))
-    span = wr.span("since", "until", contributes=contributes, release=release)
+    span = in_ticks(wr.span("since", "until", contributes=contributes, release=release), time)
     table = data.draw(span_streams(time=time, columns=SIGNALS | COLUMNS, spread=12, min_size=3))
     query = data.draw(span_queries(time=time, span=span, columns=COLUMNS))
-    lateness = data.draw(st.sampled_from([0, 4, 20]))
+    lateness = length(data.draw(st.sampled_from([0, 4, 20])), time)
     check_steps(query, drawn_steps(data, table), mode=mode, lateness=lateness)
 
 
 @pytest.mark.parametrize("mode", MODES)
-@settings(max_examples=20)
+@examples(20)
 @given(data=st.data())
 def test_open_events_agree_step_by_step(mode, data):
     time = data.draw(st.sampled_from(TICKS))
-    span = wr.span("since", "until", id="who", release=data.draw(releases()))
+    span = in_ticks(wr.span("since", "until", id="who", release=data.draw(releases())), time)
     table = data.draw(two_row_streams(time=time, columns=COLUMNS))
     query = data.draw(span_queries(time=time, span=span, columns=COLUMNS))
-    lateness = data.draw(st.sampled_from([0, 4, 20]))
+    lateness = length(data.draw(st.sampled_from([0, 4, 20])), time)
     check_steps(query, drawn_steps(data, table), mode=mode, lateness=lateness, on_bad="divert")
 
 
 @pytest.mark.parametrize("kind", ["whole", "two rows", "prorated", "start", "end"])
-@settings(max_examples=20)
+@examples(20)
 @given(data=st.data())
 def test_windows_and_aggregates_that_come_and_go_agree_step_by_step(kind, data):
     two_rows = kind == "two rows"
@@ -194,12 +196,12 @@ def test_windows_and_aggregates_that_come_and_go_agree_step_by_step(kind, data):
         windows=MappingProxyType({f"w{i}": window for i, window in enumerate(placed)}),
     )
     steps = data.draw(with_changes(drawn_steps(data, table), query, time=time, columns=COLUMNS))
-    mode, lateness = data.draw(st.sampled_from(MODES)), data.draw(st.sampled_from([0, 4, 20]))
+    mode, lateness = data.draw(st.sampled_from(MODES)), length(data.draw(st.sampled_from([0, 4, 20])), time)
     check_steps(query, steps, mode=mode, lateness=lateness, on_bad="divert")
 
 
 @pytest.mark.parametrize("two_rows", [False, True], ids=["one row", "two rows"])
-@settings(max_examples=20)
+@examples(20)
 @given(data=st.data())
 def test_bad_rows_agree_step_by_step(two_rows, data):
     time = data.draw(st.sampled_from(TICKS if two_rows else TIMES))
@@ -208,16 +210,16 @@ def test_bad_rows_agree_step_by_step(two_rows, data):
         "until",
         id="who" if two_rows else None,
         on_zero=data.draw(st.sampled_from(["raise", "point"])),
-        longest=data.draw(st.sampled_from([None, 5])),
+        longest=data.draw(st.sampled_from([None, length(5, time)])),
     )
     table = data.draw((two_row_streams if two_rows else span_streams)(time=time, columns=COLUMNS))
     table = data.draw(with_bad_rows(table))
     query = data.draw(span_queries(time=time, span=span, columns=COLUMNS))
     mode = data.draw(st.sampled_from(MODES))
-    check_steps(query, drawn_steps(data, table), mode=mode, lateness=4, on_bad="divert")
+    check_steps(query, drawn_steps(data, table), mode=mode, lateness=length(4, time), on_bad="divert")
 
 
-@settings(max_examples=12)
+@examples(12)
 @given(data=st.data())
 def test_calendars_agree_step_by_step(data):
     time = data.draw(st.sampled_from([pa.timestamp("s", "Europe/Berlin"), pa.timestamp("ms"), pa.date32()]))
@@ -235,14 +237,15 @@ def cases(draw, *, two_rows: bool = True):  # type: ignore[no-untyped-def]
     time = draw(st.sampled_from(TIMES if span.id is None else TICKS))
     made = two_row_streams if span.id is not None else span_streams
     table = draw(made(time=time, columns=COLUMNS, spread=15))
-    return table, draw(span_queries(time=time, span=span, columns=COLUMNS))
+    return table, draw(span_queries(time=time, span=in_ticks(span, time), columns=COLUMNS))
 
 
 def streamed(
     query: Query, steps: list[tuple[str, Any]], *, mode: str, lateness: int, restart_at: int = -1
 ) -> tuple[pa.Table, list[dict[str, Any]]]:
     """All rows of a schedule, and all late and bad ones; at `restart_at` the operator is saved and restored."""
-    operator = query.operator(mode=mode, lateness=lateness, on_bad="divert")
+    type_ = steps[0][1].schema.field("since").type
+    operator = query.operator(mode=mode, lateness=length(lateness, type_), on_bad="divert")
     parts: list[pa.Table] = []
     aside: list[dict[str, Any]] = []
     for number, (step, argument) in enumerate(steps):
@@ -257,14 +260,14 @@ def streamed(
     return pa.concat_tables([p for p in parts if p.num_columns] or parts[-1:]), aside
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(cases(two_rows=False), st.data())
 def test_any_batching_gives_the_same_answer(case, data):
     table, query = case
     assert_same(answers(query, table), query.run(iter(data.draw(batchings(table)))))
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(cases(two_rows=False), st.data())
 def test_any_order_of_arrival_gives_the_same_answer(case, data):
     table, query = case
@@ -277,7 +280,7 @@ def test_any_order_of_arrival_gives_the_same_answer(case, data):
     assert operator.late().num_rows == 0
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(cases(), st.data())
 def test_a_restart_at_any_point_changes_nothing(case, data):
     table, query = case
@@ -291,7 +294,7 @@ def test_a_restart_at_any_point_changes_nothing(case, data):
     assert repr(aside) == repr(aside_too)
 
 
-@settings(max_examples=20)
+@examples(20)
 @given(cases(), st.data())
 def test_replaying_the_changelog_gives_the_append_result(case, data):
     """For open events without a lateness: an end may be too late for a changelog and in time for final windows."""
@@ -317,7 +320,7 @@ def test_an_event_too_far_ahead_at_either_end_is_bad():
     assert operator.finish().num_rows == 18
 
 
-@settings(max_examples=10)
+@examples(10)
 @given(st.lists(st.integers(1, 200), min_size=1, max_size=20), st.sampled_from([0.5, 0.9, 1.0]))
 def test_a_learned_release_waits_for_as_many_events_as_it_should_and_hardly_longer(lengths, quantile):
     span = wr.span("since", "until", release=wr.learned(quantile))

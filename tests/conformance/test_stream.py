@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from specimens import AGGREGATES, WINDOWS
 
 import windrow as wr
-from windrow.testing import check_steps
-from windrow.testing.strategies import queries, schedules, streams
+from tests.referee import check_steps
+from tests.referee.strategies import length, queries, schedules, streams
 
 MODES = ("append", "update")
 
 
 @pytest.mark.parametrize("mode", MODES)
 @given(data=st.data())
-@settings(max_examples=60)
+@examples(60)
 def test_random_queries_on_random_schedules_agree_step_by_step(mode, data):
     columns = {"x": "int", "s": "string"}
     time = data.draw(st.sampled_from([pa.int64(), pa.timestamp("us"), pa.float64(), pa.date32()]))
@@ -25,16 +26,12 @@ def test_random_queries_on_random_schedules_agree_step_by_step(mode, data):
     query = data.draw(queries(time=time, key=["string"], columns=columns))
     steps = data.draw(schedules(table))
     lateness = data.draw(st.sampled_from([0, 3, 12]))
-    steps = [
-        (s, pa.scalar(int(a), pa.int64()) if s == "advance" and not pa.types.is_floating(time) else a)
-        for s, a in steps
-    ]
-    check_steps(query, steps, mode=mode, lateness=lateness)
+    check_steps(query, steps, mode=mode, lateness=length(lateness, time))
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", WINDOWS)
-@settings(max_examples=8)
+@examples(8)
 @given(data=st.data())
 def test_every_window_agrees_step_by_step(name, mode, data):
     case = WINDOWS[name]
@@ -45,12 +42,12 @@ def test_every_window_agrees_step_by_step(name, mode, data):
         windows={"w": case.window},
         aggregates={"n": wr.count(), "total": wr.sum("x"), "last": wr.last("x")},
     )
-    check_steps(query, data.draw(schedules(table)), mode=mode, lateness=3)
+    check_steps(query, data.draw(schedules(table)), mode=mode, lateness=length(3, case.time))
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("name", AGGREGATES)
-@settings(max_examples=8)
+@examples(8)
 @given(data=st.data())
 def test_every_aggregate_agrees_step_by_step(name, mode, data):
     aggregate, kinds = AGGREGATES[name]

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from numba.core.errors import TypingError
+from patience import PATIENCE
 
 from windrow.engine.compiler import InterpretedWarning, _UserKernel, warn_interpreted
 
@@ -19,9 +20,6 @@ def lift(inputs, i):
     return digits(inputs[i])
 
 
-lift.around = digits
-
-
 def insert(inputs, i):
     return step(inputs, i)
 
@@ -30,8 +28,12 @@ def step(inputs, i):
     return lift(inputs, i)
 
 
+for function in (lift, step, insert):
+    function.__module__ = "windrow.engine.stored"
+
+
 def test_a_warning_names_the_functions_of_the_user_however_deep_they_are_called():
-    with pytest.warns(InterpretedWarning, match="^lift 'digits': cannot be compiled"):
+    with pytest.warns(InterpretedWarning, match="^digits 'digits': cannot be compiled"):
         warn_interpreted({"insert": insert, "nothing": None}, TypingError("no"))
 
 
@@ -39,7 +41,7 @@ def test_two_threads_that_find_out_together_give_up_one_way_and_not_two():
     both = threading.Barrier(2)
 
     def impossible(x):
-        both.wait(10)
+        both.wait(PATIENCE)
         raise TypingError("no")
 
     kernel = _UserKernel("def one(x):\n    return -1\n", "one", {}, [impossible, lambda x: x])

@@ -6,14 +6,15 @@ from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
+from profiles import examples
 
 import windrow as wr
-from windrow.engine.edges import edges_around, edges_between, neighbours
+from tests.referee import answers, assert_same
+from windrow.engine.edges import edges_around, edges_between, edges_in, neighbours
 from windrow.measure import Measure
 from windrow.planner.window_set import WindowSet, fuse
-from windrow.testing import answers, assert_same
 
 INTEGERS = Measure("t", pa.int64())
 FLOATS = Measure("t", pa.float64())
@@ -59,7 +60,7 @@ def same_number(a, b):
     return abs(a - b) <= 1e-9 * max(1.0, abs(a))
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.data())
 def test_edges_between_are_all_edges_and_their_neighbours(data):
     windows = data.draw(window_sets(INTEGERS))
@@ -77,7 +78,7 @@ def test_edges_between_are_all_edges_and_their_neighbours(data):
     assert found[-1] == (after[0] if after else np.iinfo(np.int64).max)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.data())
 def test_edges_between_on_a_float_measure(data):
     windows = data.draw(window_sets(FLOATS))
@@ -93,7 +94,7 @@ def test_edges_between_on_a_float_measure(data):
     assert all(any(same_number(e, w) for w in all_edges(windows, low - 1, high + 1)) for e in inner)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.data())
 def test_window_bounds_are_edges_bit_for_bit_on_a_float_measure(data):
     """A start or an end that is not exactly an edge would put an event at that instant into the wrong slice."""
@@ -110,7 +111,7 @@ def test_a_window_of_a_float_measure_does_not_take_the_slice_behind_its_end():
     assert_same(answers(query, table), query.run(table))
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.data())
 def test_windows_of_a_float_measure_agree_with_the_oracle(data):
     number = st.sampled_from([0.1, 0.3, 0.5, 0.7, 0.75, 0.9, 1.1, 1.25, 2.0])
@@ -127,7 +128,7 @@ def test_windows_of_a_float_measure_agree_with_the_oracle(data):
     assert_same(answers(query, table), query.run(table))
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.data())
 def test_edges_around_enclose_each_time_tightly(data):
     measure = data.draw(st.sampled_from([INTEGERS, FLOATS]))
@@ -145,7 +146,7 @@ def test_edges_around_enclose_each_time_tightly(data):
         assert edges[at] == whole[place]
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.data())
 def test_neighbours_are_the_last_edge_before_and_the_first_after(data):
     windows = data.draw(window_sets(INTEGERS, bands=False))
@@ -157,7 +158,7 @@ def test_neighbours_are_the_last_edge_before_and_the_first_after(data):
         assert a == min(e for e in edges if e > t)
 
 
-@settings(max_examples=200)
+@examples(200)
 @given(st.lists(st.tuples(st.integers(1, 24), st.integers(0, 23)), min_size=1, max_size=8))
 def test_fusing_keeps_exactly_the_union_of_edges(pairs):
     periods = np.array([p for p, _ in pairs])
@@ -210,3 +211,13 @@ def test_edges_of_a_range_longer_than_an_int64_are_all_there():
     events = pa.table({"t": [-6 * 10**18, 6 * 10**18]})
     query = wr.query(time="t", windows={"w": wr.tumbling(10**18)}, aggregates={"n": wr.count()})
     assert query.run(events)["start"].to_pylist() == [-6 * 10**18, 6 * 10**18]
+
+
+@examples(60)
+@given(st.data(), st.sampled_from([INTEGERS, FLOATS]))
+def test_the_edges_of_stretches_are_those_of_each_of_them_once(data, measure):
+    windows = data.draw(window_sets(measure))
+    ends = sorted(data.draw(st.lists(st.integers(-60, 200), min_size=2, max_size=12, unique=True)))
+    low, high = (np.array(ends[i : len(ends) // 2 * 2 : 2], measure.dtype) for i in range(2))
+    expected = [edges_between(windows, a, b) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
+    assert edges_in(windows, low, high).tolist() == np.unique(np.concatenate(expected)).tolist()

@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 
 from windrow.engine import keys as module
 from windrow.engine.keys import Keys, bytes_of, in_words
@@ -74,13 +75,13 @@ def check(batches):
     return keys
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(tables())
 def test_numbers_are_those_of_a_dictionary(batches):
     check(batches)
 
 
-@settings(max_examples=40)
+@examples(40)
 @given(tables())
 def test_kept_keys_are_renumbered_in_their_order(batches):
     keys = check(batches)
@@ -118,7 +119,7 @@ def colliding(count, size):
 
 
 @pytest.mark.parametrize("size", [16, 19, 24, 40])
-@settings(max_examples=25)
+@examples(25)
 @given(data=st.data())
 def test_strings_of_one_hash_are_told_apart(size, data):
     values = st.none() | st.sampled_from(colliding(30, size)) | st.sampled_from([b"", b"x"])

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 
 from windrow.engine.lookup import first_not_before, lookup
 
@@ -19,13 +20,13 @@ def check(values, points, dtype):
         assert first_not_before(values, point, *table) == np.searchsorted(values, point)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.lists(INTEGERS, min_size=1, max_size=50), st.lists(INTEGERS, max_size=20))
 def test_integers(values, points):
     check(values, points, np.int64)
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.lists(FLOATS, min_size=1, max_size=50), st.lists(FLOATS, max_size=20))
 def test_floats(values, points):
     check(values, points, np.float64)

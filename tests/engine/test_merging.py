@@ -129,5 +129,5 @@ def test_a_store_that_cannot_do_it_is_refused_in_a_sentence(store, aggregate, wo
 
 def test_an_unknown_store_is_refused():
     query = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"n": wr.count()})
-    with pytest.raises(wr.QueryError, match="there is no store 'quick'; there are lazy"):
+    with pytest.raises(wr.QueryError, match="there is no store 'quick'; choose from lazy"):
         query.operator(store="quick")

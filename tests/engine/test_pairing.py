@@ -83,7 +83,10 @@ def test_what_the_types_do_not_allow_is_refused_with_the_first_rows(store, aggre
 
 
 def test_an_unknown_store_is_refused_with_the_names_of_all():
-    with pytest.raises(QueryError, match=r"no store 'three_stacks'; there are lazy, .*daba_lite"):
+    with pytest.raises(
+        QueryError,
+        match=r"no store 'three_stacks'; did you mean 'two_stacks'\? Choose from lazy, .*daba_lite",
+    ):
         Rolling(wr.max("x"), rows=3, store="three_stacks")
     with pytest.raises(QueryError, match="no store 'three_stacks'"):
         Queue(wr.max("x"), [pa.int64()], store="three_stacks", capacity=3)

@@ -6,15 +6,16 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 
 import windrow as wr
+from tests.referee import assert_same
+from tests.referee.span_strategies import span_streams
 from windrow.engine.exchange import obstacle, slice_schema, slices_of
 from windrow.engine.spanning.parcels import go_on
 from windrow.query import Query
-from windrow.testing import assert_same
-from windrow.testing.span_strategies import span_streams
 
 WHOLE = wr.span("since", "until")
 COLUMNS = {"x": "int", "d": "decimal"}
@@ -50,7 +51,7 @@ def answered(query: Query, table: pa.Table, *, at_once: int, rows: int) -> pa.Ta
 
 
 @pytest.mark.parametrize("windows", WINDOWS)
-@settings(max_examples=40)
+@examples(40)
 @given(data=st.data())
 def test_slices_in_order_of_time_answer_the_same(windows: str, data: Any) -> None:
     key = data.draw(st.sampled_from([(), ("int",), ("string",)]))

@@ -53,7 +53,7 @@ FINE = [
     (wr.deterministic(lambda s, t, d, b: (s, 0, 0), state=0), STAMPS),
 ]
 WRONG = [
-    (wr.session("gone"), INTEGERS, "unknown column 'gone'"),
+    (wr.session("gone"), INTEGERS, "there is no column 'gone'"),
     (wr.session("d"), INTEGERS, "column 'd' is of type duration"),
     (wr.session("f"), INTEGERS, "column 'f' is of type double"),
     (wr.session("f"), STAMPS, "column 'f' is of type double"),

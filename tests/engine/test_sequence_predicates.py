@@ -69,12 +69,12 @@ def test_expressions_keep_the_order_of_long_batches():
     ("value", "problem"),
     [
         ("x", "where of window 'w': column 'x' is of type int64; a boolean column is needed"),
-        ("nowhere", "unknown column 'nowhere'"),
+        ("nowhere", "there is no column 'nowhere'"),
         (pc.field("x") + 1, "gives int64; a boolean is needed"),
         (pc.field("s") > 1, "where of window 'w': "),
         (lambda x: x + 1, "returns int64; a boolean is needed"),
         (lambda s: s == "a", "reads column 's' of type string; numbers, times and booleans can be read"),
-        (lambda x, gone: x > gone, "unknown column 'gone'"),
+        (lambda x, gone: x > gone, "there is no column 'gone'"),
     ],
 )
 def test_what_is_not_a_condition_is_refused(value, problem):

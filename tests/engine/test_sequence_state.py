@@ -221,7 +221,7 @@ def test_a_small_run_costs_little_however_many_keys_there_are(case):
     few = np.arange(0, keys, keys // 10)
     small = Run(batch.slice(0, 10), times[:10] + 1, few, np.arange(11), seen, 1, tail_times)
     one.copy().release(small)
-    begun = time.perf_counter()
+    begun = time.thread_time()  # a busy machine does not add to it
     one.release(small)
     one.expire(1, seen)
-    assert time.perf_counter() - begun < 0.25
+    assert time.thread_time() - begun < 0.25

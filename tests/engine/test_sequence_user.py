@@ -142,7 +142,7 @@ INTERPRETED_NONSENSE = {
         "returned the state '0', which is not a number",
     ),
     "half a state": (lambda s, x: (s + uncompilable(0.5), 0, 0), 0, "began as an integer"),
-    "a large state": (lambda s, x: (uncompilable(2**70), 0, 0), 0, "beyond 64-bit integers"),
+    "a large state": (lambda s, x: (uncompilable(2**70), 0, 0), 0, "does not fit in 64 bits"),
     "a shorter state": (lambda s, x: ((uncompilable(1),), 0, 0), (0, 0), "a tuple of 2 numbers is needed"),
 }
 

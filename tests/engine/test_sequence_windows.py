@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from sequences import Engine, discretized, schema_of
 
 import windrow as wr
@@ -334,7 +335,7 @@ def test_windows_are_those_of_the_definition_however_the_stream_is_cut(case, mea
     window, model, nulls = CASES[case]
     schema = schema_of(COLUMNS, measure)
 
-    @settings(max_examples=60)
+    @examples(60)
     @given(streams(measure, nulls))
     def check(stream):
         events, cuts = stream
@@ -348,7 +349,7 @@ def test_copies_and_restored_states_go_on_alike(case):
     window, model, nulls = CASES[case]
     schema = schema_of(COLUMNS, INTEGERS)
 
-    @settings(max_examples=25)
+    @examples(25)
     @given(streams(INTEGERS, nulls))
     def check(stream):
         events, cuts = stream

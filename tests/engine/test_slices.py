@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 
 from windrow.engine.slices import Slices
 
@@ -62,7 +63,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=250)
+@examples(250)
 @given(steps)
 def test_slices_behave_as_a_dictionary(actions):
     slices, model, step = Slices(np.dtype(np.int64)), {}, None

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 import windrow as wr
+from tests.referee import assert_same, oracle
+from tests.referee.spans import learned_delay
 from windrow.aggregates.extremes import PLAIN
 from windrow.durations import parse_duration
 from windrow.engine.spanning.across import Balance, Crossed, Extent, crossed_by
@@ -18,8 +22,7 @@ from windrow.engine.spanning.placing import Ranges
 from windrow.engine.spanning.release import Release
 from windrow.measure import Measure
 from windrow.planner import spanning
-from windrow.testing import assert_same, oracle, replay
-from windrow.testing.spans import learned_delay
+from windrow.testing import replay
 
 SLICES = 40
 
@@ -182,6 +185,46 @@ def test_a_span_over_more_windows_than_the_limit_is_refused_before_it_takes_memo
     with pytest.raises(wr.LimitError, match="nothing of this batch was taken"):
         operator.process(events)
     assert operator.finish().num_rows == 0
+
+
+def test_the_slices_of_all_keys_count_before_a_long_span_takes_memory():
+    query = wr.query(
+        time=wr.span("since", "until"), key="x", windows={"w": wr.tumbling(1)}, aggregates={"n": wr.count()}
+    )
+    operator = query.operator(max_slices=30_000_000)
+    with pytest.raises(
+        wr.LimitError, match=r"cross up to 20,000,0\d\d slices of 2 keys.*max_slices=30,000,000"
+    ):
+        operator.process(pa.table({"since": [0, 0], "until": [20_000_000] * 2, "x": [1, 2]}))
+    assert operator.metrics().bytes < 1_000_000
+
+
+def test_a_slice_costs_the_same_however_many_of_them_an_event_crosses():
+    query = wr.query(
+        time=wr.span("since", "until"), windows={"w": wr.tumbling(1)}, aggregates={"n": wr.count()}
+    )
+
+    def seconds(slices: int) -> float:
+        began = time.process_time()
+        query.operator().process(pa.table({"since": [0], "until": [slices]}))
+        return time.process_time() - began
+
+    seconds(1_200_000)  # so that it is compiled
+    few, many = (min(seconds(slices) for _ in range(3)) / slices for slices in (900_000, 1_200_000))
+    assert many < 4 * few, f"{many * 1e9:.0f} and {few * 1e9:.0f} ns for each slice"
+
+
+def test_events_far_apart_that_cross_very_many_slices_are_counted_in_each():
+    query = wr.query(
+        time=wr.span("since", "until"), windows={"w": wr.tumbling(1)}, aggregates={"n": wr.count()}
+    )
+    starts = np.array([0, 400_000, 400_001, 10**9, 10**9 + 600_000])
+    ends = np.array([400_000, 900_000, 400_003, 10**9 + 600_001, 10**9 + 700_000])
+    rows = query.run(pa.table({"since": starts, "until": ends}))
+    assert rows.num_rows == 900_000 + 700_000
+    assert rows["n"].to_numpy().sum() == (ends - starts).sum()
+    more = rows.filter(pc.greater(rows["n"], 1))["start"].to_pylist()
+    assert sorted(more) == [400_001, 400_002, 10**9 + 600_000]
 
 
 def test_an_event_far_ahead_costs_only_its_own_slices():

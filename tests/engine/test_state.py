@@ -6,11 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 
 import windrow as wr
-from windrow.testing import answers, assert_same, replay
+from tests.referee import answers, assert_same
+from windrow.testing import replay
 
 
 def batch(times, keys=None, values=None, texts=None):
@@ -187,7 +189,7 @@ def rows_of_window(table, name, start):
     return table.filter(pc.and_(mask, pc.greater_equal(table["start"], start)))
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(st.data())
 def test_a_window_added_later_is_exact_from_where_it_says(data):
     aggregates = {"n": wr.count(), "total": wr.sum("x"), "all": wr.collect("x"), "high": wr.max("s")}
@@ -233,7 +235,7 @@ def test_a_late_event_is_never_lost_after_a_window_was_added():
     assert operator.metrics().late == 1
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.data())
 def test_removing_a_window_leaves_the_others_exact(data):
     kept, gone = data.draw(st.sampled_from(WINDOWS)), data.draw(st.sampled_from(WINDOWS))
@@ -249,7 +251,7 @@ def test_removing_a_window_leaves_the_others_exact(data):
     assert_same(expected, rows_of_window(pa.concat_tables(parts), "kept", -(10**9)))
 
 
-@settings(max_examples=100)
+@examples(100)
 @given(st.data())
 def test_an_aggregate_added_later_is_exact_from_where_it_says(data):
     first, added = data.draw(st.sampled_from(AGGREGATES)), data.draw(st.sampled_from(AGGREGATES))
@@ -296,7 +298,7 @@ def test_sorted_values_of_slices_that_went_do_not_spoil_a_snapshot():
 # -- restarts ------------------------------------------------------------------------------------
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(st.data())
 def test_a_restart_keeps_rows_that_wait_to_be_fetched(data):
     windows = {"w": data.draw(st.sampled_from(WINDOWS)), "v": wr.tumbling(6)}
@@ -327,7 +329,7 @@ def test_a_restart_keeps_rows_that_wait_to_be_fetched(data):
     assert straight.finish().equals(restarted.finish())
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(st.data())
 def test_changelogs_replay_to_the_append_result_while_keys_grow(data):
     q = query(

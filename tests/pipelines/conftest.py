@@ -1,10 +1,11 @@
-"""Servers, each started once for all tests of this folder."""
+"""Servers, each started once for all tests of this folder, and files of pipelines."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,3 +30,15 @@ def postgres_server() -> Iterator[PostgresServer]:
     server.start()
     yield server
     server.stop()
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Any:
+    """Writes the text of a pipeline to a file, and gives its path."""
+
+    def written(text: str) -> Path:
+        path = tmp_path / "pipeline.yaml"
+        path.write_text(text, "utf-8")
+        return path
+
+    return written

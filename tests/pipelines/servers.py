@@ -12,8 +12,9 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from patience import PATIENCE
 
-from windrow.pipelines.broker import Broker
+from tools.broker import Broker
 
 Message = tuple[bytes | None, bytes | None]
 
@@ -28,12 +29,12 @@ class Kafka:
     def create(self, topic: str, partitions: int = 1) -> None:
         admin = self._admin()  # what it has begun ends with it
         for future in admin.create_topics([NewTopic(topic, partitions)]).values():
-            future.result(30)
+            future.result(PATIENCE)
 
     def add_partitions(self, topic: str, total: int) -> None:
         admin = self._admin()
         for future in admin.create_partitions([NewPartitions(topic, total)]).values():
-            future.result(30)
+            future.result(PATIENCE)
 
     def produce(self, topic: str, messages: Sequence[bytes | Message], *, partition: int = -1) -> None:
         """See `produce`."""
@@ -45,9 +46,10 @@ class Kafka:
             {"bootstrap.servers": self.servers, "group.id": "test", "isolation.level": "read_committed"}
         )
         try:
-            found = consumer.list_topics(topic, timeout=30).topics[topic].partitions
+            found = consumer.list_topics(topic, timeout=PATIENCE).topics[topic].partitions
             ends = {
-                p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=30) for p in sorted(found)
+                p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=PATIENCE)
+                for p in sorted(found)
             }
             return [
                 message for p, (low, high) in ends.items() for message in _read(consumer, topic, p, low, high)
@@ -65,7 +67,7 @@ def produce(servers: str, topic: str, messages: Sequence[bytes | Message], *, pa
     for message in messages:
         key, value = message if isinstance(message, tuple) else (None, message)
         producer.produce(topic, value, key, partition=partition, on_delivery=_raise)
-    assert producer.flush(60) == 0
+    assert producer.flush(PATIENCE) == 0
 
 
 def _raise(error: Any, _: Any) -> None:
@@ -78,7 +80,7 @@ def _read(consumer: Consumer, topic: str, partition: int, low: int, high: int) -
     found: list[Message] = []
     position = low
     while position < high:
-        for message in consumer.consume(high - position, timeout=30):
+        for message in consumer.consume(high - position, timeout=PATIENCE):
             assert message.error() is None, message.error()
             found.append((message.key(), message.value()))
             position = message.offset() + 1
@@ -105,6 +107,8 @@ class PostgresServer:
             "--pgdata",
             self._data,
             "--wait",
+            "--timeout",
+            str(PATIENCE),
             "--log",
             str(self.folder / "log"),
             "--options",

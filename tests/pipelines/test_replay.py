@@ -144,12 +144,15 @@ def test_a_file_that_has_changed_is_not_gone_on_with(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"speed": 3}, "windrow_replay has no option 'speed'; it has path, disorder, delay"),
+        (
+            {"speed": 3},
+            "windrow_replay has no option 'speed'; did you mean 'seed'? Choose from path, disorder, delay",
+        ),
         ({"rate": "fast"}, "option 'rate' of windrow_replay must be a number, not 'fast'"),
         ({"rate": 0}, "rate is a number of rows per second above zero"),
         ({"disorder": 0.1}, "disorder needs the time column"),
         ({"disorder": 2, "time": "ts"}, "disorder is a share of the rows, from 0 to 1"),
-        ({"disorder": 0.5, "time": "at"}, "has no column 'at'; it has ts, number"),
+        ({"disorder": 0.5, "time": "at"}, "there is no column 'at'; the columns are 'ts', 'number'"),
         ({"disorder": 0.5, "time": "ts", "delay": "-1 second"}, "delay must not be negative"),
         ({"partitions": 0}, "partitions must be at least 1"),
         ({"max_rows": 0}, "max_rows must be at least 1"),

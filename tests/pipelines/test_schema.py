@@ -61,7 +61,7 @@ SAID_AGGREGATES: dict[str, tuple[str, wr.Aggregate]] = {
     "argmax": ("{argmax: a, by: b}", wr.argmax("a", by="b")),
     "argmin": ("{argmin: a, by: b}", wr.argmin("a", by="b")),
     "bloom_filter": ("{bloom_filter: a, capacity: 50}", wr.bloom_filter("a", capacity=50)),
-    "concat": ("{concat: a, separator: ', '}", wr.concat("a", separator=", ")),
+    "concat": ("{concat: s, separator: ', '}", wr.concat("s", separator=", ")),
     "correlation": ("{correlation: [a, b]}", wr.correlation("a", "b")),
     "covariance": ("{covariance: a, y: b, ddof: 0}", wr.covariance("a", "b", ddof=0)),
     "histogram": ("{histogram: a, low: 0, high: 9.5, bins: 4}", wr.histogram("a", low=0, high=9.5, bins=4)),
@@ -84,6 +84,11 @@ SAID_AGGREGATES: dict[str, tuple[str, wr.Aggregate]] = {
         )
     },
 }
+# What these windows and aggregates read.
+COLUMNS = (
+    "a: double, b: double, s: string, km: double, timeout: bigint, new_shift: boolean, gear: int, parked: boolean, "
+    "price: double, speed: double"
+)
 SOUND = """\
 source: {kafka: payments, servers: "broker:9092", schema: {ts: timestamp, user: string, amount: double}}
 watermark: 10 seconds
@@ -95,16 +100,6 @@ query:
 sink: {parquet: out/windows}
 checkpoint: out/checkpoint
 """
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Any:
-    def written(text: str) -> Path:
-        path = tmp_path / "pipeline.yaml"
-        path.write_text(text, "utf-8")
-        return path
-
-    return written
 
 
 def problems(path: Path) -> list[str]:
@@ -122,6 +117,7 @@ def test_every_window_and_every_aggregate_that_needs_no_function_can_be_said(wri
     text = SOUND.replace(" {1m: {tumbling: 1 minute}}", f"\n{windows}").replace(
         " {n: count}", f"\n{aggregates}"
     )
+    text = text.replace("amount: double", COLUMNS)
     query = load(write(text)).query
     assert query == wr.query(
         time="ts",
@@ -138,8 +134,7 @@ name: money
 source:
   kafka: payments
   servers: ${BROKERS}
-  schema: ts timestamp, on string, no long
-  format: avro
+  schema: since timestamp, until timestamp, on string, no long
   max_rows: 500
   options: {kafka.security.protocol: SASL_SSL, failOnDataLoss: false, minPartitions: 4}
 watermark: {delay: 1 minute, max_ahead: null}
@@ -150,7 +145,7 @@ query:
   windows: {1m: {tumbling: 1 minute}}
   aggregates: {total: {sum: no}}
   mode: update
-  buckets: 4
+  buckets: 1
 sink: {kafka: windows, servers: "${BROKERS}"}
 checkpoint: s3a://bucket/checkpoint
 trigger: 10 seconds
@@ -160,15 +155,14 @@ settings: {spark.sql.shuffle.partitions: 4}
     assert pipeline.source == KafkaSource(
         "payments",
         servers="one:9092,two:9092",
-        schema="ts timestamp, on string, no long",
-        format="avro",
+        schema="since timestamp, until timestamp, on string, no long",
         max_rows=500,
         options={"kafka.security.protocol": "SASL_SSL", "failOnDataLoss": "false", "minPartitions": "4"},
     )
     assert pipeline.sink == KafkaSink("windows", servers="one:9092,two:9092")
     assert pipeline.query.time == wr.span("since", "until", contributes="prorated", release=wr.learned(0.9))
     assert pipeline.query.key == ("on", "no")
-    assert pipeline.options == {"mode": "update", "buckets": 4}
+    assert pipeline.options == {"mode": "update", "buckets": 1}
     assert pipeline.watermark == Watermark("1 minute", max_ahead=None)
     assert pipeline.dedupe == Dedupe("no", horizon="10 minutes")
     assert (pipeline.name, pipeline.trigger) == ("money", "10 seconds")
@@ -190,7 +184,7 @@ WRONG = [
     (
         "query:",
         "qwery:",
-        "3:1: a pipeline has no field 'qwery': did you mean 'query'? Possible: source, query",
+        "3:1: a pipeline has no field 'qwery'; did you mean 'query'? Choose from source, query",
     ),
     ("watermark: 10 seconds\n", "", "1:1: a pipeline needs watermark: its fields are source, query, sink"),
     ("10 seconds", "10 secnds", "2:12: watermark: delay '10 secnds': unknown unit 'secnds'"),
@@ -199,23 +193,23 @@ WRONG = [
     (
         "{kafka: ",
         "{kafak: ",
-        "1:9: source: 'kafak' is no source: did you mean 'kafka'? Possible: kafka, files, replay",
+        "1:9: source: 'kafak' is not a source; did you mean 'kafka'? Choose from kafka, files, replay",
     ),
     (
         'servers: "broker:9092", ',
         "",
         "1:9: source: servers must be given: kafka takes topic, servers, schema, [format]",
     ),
-    ("schema:", "format: xml, schema:", "source.format: 'xml' is not possible: Possible: json, avro"),
+    ("schema:", "format: xml, schema:", "source.format: format cannot be 'xml'; choose from json, avro"),
     (
         "tumbling:",
         "tumblin:",
-        "6:17: query.windows.1m: 'tumblin' is no window: did you mean 'tumbling'? Possible: band",
+        "6:17: query.windows.1m: 'tumblin' is not a window; did you mean 'tumbling'? Choose from band",
     ),
     (
         "{tumbling: 1 minute}",
         "{sliding: 1 hour, evry: 1 s}",
-        "query.windows.1m: sliding has no field 'evry': did you mean 'every'?",
+        "query.windows.1m: sliding has no field 'evry'; did you mean 'every'?",
     ),
     ("{tumbling: 1 minute}", "{sliding: 1 hour}", "6:17: query.windows.1m: "),
     (
@@ -248,8 +242,12 @@ WRONG = [
         "{threshold: f(x) > 1}",
         "query.windows.1m.threshold: 'f(x)' in 'f(x) > 1' is not possible in a condition",
     ),
-    ("{tumbling: 1 minute}", "[tumbling]", "6:17: query.windows.1m: a window is needed here. Possible: band"),
-    ("{tumbling: 1 minute}", "{}", "6:17: query.windows.1m: a window is needed here. Possible: band"),
+    (
+        "{tumbling: 1 minute}",
+        "[tumbling]",
+        "6:17: query.windows.1m: a window is needed here; choose from band",
+    ),
+    ("{tumbling: 1 minute}", "{}", "6:17: query.windows.1m: a window is needed here; choose from band"),
     (
         "{n: count}",
         "{n: {quantile: amount}}",
@@ -261,7 +259,7 @@ WRONG = [
         "query.aggregates.n.quantile[1]: q is a number, not 'high'",
     ),
     ("{n: count}", "{n: count, n: count}", "7:26: query.aggregates: 'n' is there twice"),
-    ("{n: count}", "{window: count}", "4:3: query: aggregate 'window' clashes"),
+    ("{n: count}", "{window: count}", "7:24: query.aggregates.window: aggregate 'window' clashes"),
     ("{n: count}", "count", "7:15: query.aggregates: fields are needed here, not 'count'"),
     ("  key: user", "  mode: upsert", "5:9: query.mode: mode must be one of append, update, not 'upsert'"),
     ("  key: user", "  buckets: many", "5:12: query.buckets: buckets is a whole number, not 'many'"),

@@ -1,75 +1,81 @@
-"""Every branch of the decision trees (Scotty, Figures 4, 5 and 6)."""
+"""What becomes of single events, splits and removals (Scotty, Figures 4, 5 and 6), for each kind of workload."""
 
 from __future__ import annotations
 
-from itertools import product
-
 import pytest
+from specimens import SEQUENCES
 
 import windrow as wr
-from windrow.planner.decisions import Characteristics, keep_tuples, removal, splits
+from windrow.planner.decisions import in_order, keep_tuples, removal, splits
+from windrow.planner.sharing import shared
 
-CONTEXTS = {
-    "context free": (True, True, True),
-    "session": (False, True, True),
-    "forward context free": (False, True, False),
-    "forward context aware": (False, False, False),
+KINDS = {
+    "time": {"w": wr.tumbling(10), "c": wr.calendar("1 day")},
+    "sessions": {"w": wr.tumbling(10), "s": wr.session(3)},
+    "points in time": {"w": wr.snapshot()},
+    "counts": {"w": wr.tumbling(10), "r": wr.tumbling(rows=2)},
+    "data": {"d": wr.delta("x", by=2)},
 }
-CASES = list(product([True, False], [True, False], [True, False], CONTEXTS, [True, False]))
 
 
-def workload(ordered, commutative, invertible, context, counting):
-    free, forward_free, session = CONTEXTS[context]
-    return Characteristics(ordered, commutative, invertible, free, forward_free, session, counting)
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_figure_4_when_events_are_kept(case):
-    ordered, commutative, _, context, counting = case
-    if ordered:
-        kept = context == "forward context aware"
-    else:
-        kept = not commutative or context not in ("context free", "session") or counting
-    decision = keep_tuples(workload(*case))
-    assert decision.answer == ("kept" if kept else "dropped")
-    assert decision.reason
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_figure_5_when_slices_are_split(case):
-    ordered, _, _, context, _ = case
-    if ordered:
-        possible = context == "forward context aware"
-    else:
-        possible = context not in ("context free", "session")
-    decision = splits(workload(*case))
-    assert decision.answer == ("possible" if possible else "never")
-    assert decision.reason
-
-
-@pytest.mark.parametrize("case", CASES, ids=str)
-def test_figure_6_how_events_are_removed(case):
-    ordered, _, invertible, _, counting = case
-    wanted = "never needed" if ordered or not counting else "by invert" if invertible else "by recomputation"
-    decision = removal(workload(*case))
-    assert decision.answer == wanted
-    assert decision.reason
+def asked(windows, time="ts", ordered=False):
+    return wr.query(time=time, windows=windows, aggregates={"n": wr.count()}, ordered=ordered)
 
 
 @pytest.mark.parametrize("ordered", [True, False])
+@pytest.mark.parametrize("kind", KINDS)
+def test_figure_4_events_are_kept_where_their_order_matters_even_if_it_is_promised(kind, ordered):
+    decision = keep_tuples(asked(KINDS[kind], ordered=ordered), [])
+    assert decision.answer == ("kept" if kind in ("counts", "data") else "dropped")
+    assert ("(r)" in decision.reason) == (kind == "counts")
+
+
+def test_figure_4_events_are_kept_for_aggregates_that_read_them_again():
+    decision = keep_tuples(asked(KINDS["time"]), ["concat(s)"])
+    assert decision.answer == "kept"
+    assert "concat(s)" in decision.reason
+
+
+def test_figure_4_events_without_an_end_are_kept():
+    assert keep_tuples(asked(KINDS["time"], wr.span("a", "b", id="i")), []).answer == "kept"
+    assert keep_tuples(asked(KINDS["time"], wr.span("a", "b")), []).answer == "dropped"
+
+
 @pytest.mark.parametrize(
-    ("aggregate", "commutative", "invertible"),
-    [(wr.sum("x"), True, True), (wr.max("x"), True, False), (wr.concat("s"), False, False)],
-    ids=str,
+    ("kind", "split", "removed"),
+    [
+        ("time", "known in advance", "no window counts"),
+        ("sessions", "between events", "no window counts"),
+        ("points in time", "between events", "no window counts"),
+        ("counts", "in order", "in order"),
+        ("data", "in order", "no window counts"),
+    ],
 )
-def test_the_characteristics_of_a_query(ordered, aggregate, commutative, invertible):
-    query = wr.query(
-        time="ts",
-        ordered=ordered,
-        windows={"w": wr.tumbling(1), "c": wr.calendar("1 day")},
-        aggregates={"n": wr.count(), "a": aggregate},
-    )
-    found = Characteristics.of(query)
-    assert (found.ordered, found.commutative, found.invertible) == (ordered, commutative, invertible)
-    assert found.context_free
-    assert not found.count_measure
+def test_figures_5_and_6_slices_are_never_split_and_keep_their_events(kind, split, removed):
+    query = asked(KINDS[kind])
+    assert (splits(query).answer, removal(query).answer) == ("never", "never needed")
+    assert split in splits(query).reason
+    assert removed in removal(query).reason
+
+
+@pytest.mark.parametrize("name", SEQUENCES)
+def test_windows_that_depend_on_order_are_named(name):
+    query = asked({"w": SEQUENCES[name], "other": wr.tumbling(5)})
+    assert in_order(query) == ("w" if SEQUENCES[name].layout == "ordered" else "")
+
+
+def test_windows_over_points_share_one_set_of_slices():
+    assert [kind for kind, _ in shared(asked({**KINDS["time"], **KINDS["sessions"], **KINDS["data"]}))] == [
+        "keyed"
+    ]
+    assert [kind for kind, _ in shared(asked(KINDS["time"]))] == ["aligned"]
+
+
+def test_sessions_of_events_that_last_have_slices_of_their_own():
+    windows = {"s": wr.session(3), "w": wr.tumbling(10), "t": wr.session(5), "v": wr.tumbling(20)}
+    found = shared(asked(windows, wr.span("a", "b")))
+    assert [(kind, list(part.windows)) for kind, part in found] == [
+        ("spanning", ["w", "v"]),
+        ("sessions", ["s"]),
+        ("sessions", ["t"]),
+    ]

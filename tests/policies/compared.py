@@ -5,9 +5,9 @@ from __future__ import annotations
 import pyarrow as pa
 from hypothesis import strategies as st
 
+from tests.referee.policies import NaiveWindow
 from windrow import policies as wp
 from windrow.policies import spec as specs
-from windrow.testing.policies import NaiveWindow
 
 SECOND = 1_000_000_000
 SCHEMA = pa.schema([("id", pa.int64()), ("k", pa.string()), ("d", pa.int64()), ("f", pa.float64())])

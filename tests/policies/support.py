@@ -6,8 +6,8 @@ import random
 
 import pyarrow as pa
 
+from tests.referee.policies import PUNCTUATION
 from windrow import policies as wp
-from windrow.testing.policies import PUNCTUATION
 
 SECOND = 1_000_000_000
 SCHEMA = pa.schema(

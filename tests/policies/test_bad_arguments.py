@@ -15,6 +15,13 @@ BY_KEY = "tumbling, count(2), partitioned"
 JOINED = "sliding, count(2), count(1)"
 
 
+def emitted(*tables):
+    operator = wp.Operator()
+    for table in tables:
+        operator.emit(table)
+    return operator.poll()
+
+
 @pytest.mark.parametrize(
     ("make", "words"),
     [
@@ -23,7 +30,7 @@ JOINED = "sliding, count(2), count(1)"
             "schema of a window is one of pyarrow",
         ),
         (lambda: wp.TumblingWindow("tumbling, count(2)", pa.schema([*X, X.field("x")])), "occurs 2 times"),
-        (lambda: wp.TumblingWindow("tumbling, count(2)", X, columns=["q"]), "unknown column 'q'"),
+        (lambda: wp.TumblingWindow("tumbling, count(2)", X, columns=["q"]), "there is no column 'q'"),
         (lambda: wp.TumblingWindow(BY_KEY, X, partition_by=3), "partition_by is the name of a column"),
         (lambda: wp.TumblingWindow(BY_KEY, X, partition_by=["k", "k"]), "names a column twice"),
         (lambda: wp.TumblingWindow("tumbling, time(2)", X, clock=3), "methods now and call_at"),
@@ -49,6 +56,16 @@ JOINED = "sliding, count(2), count(1)"
         (lambda: wp.Flow().add("a", "join"), "needs an operator"),
         (lambda: wp.Flow().add("a", wp.Filter(pc.field("x") > 1), 3), "fed by streams"),
         (lambda: wp.Punctuated.of(3), "a table or a batch, not int"),
+        (lambda: wp.Operator().emit(3), "a table or a batch, not int"),
+        (lambda: wp.Operator().emit([1, 2]), "these rows make no table"),
+        (lambda: wp.Operator().emit({"x": [1], "y": [1, 2]}), "these rows make no table"),
+        (
+            lambda: emitted({"x": [1]}, {"x": ["a"]}),
+            "rows with the columns x int64; and others with x string",
+        ),
+        (lambda: wp.TumblingWindow("tumbling, count(2)", X).on("triger", print), r"did you mean 'trigger'\?"),
+        (lambda: wp.tumbling(wp.count(1), selection="oldst"), r"did you mean 'oldest'\?"),
+        (lambda: wp.Join(JOINED, JOINED, how="rigth"), r"did you mean 'right'\?"),
         (lambda: wp.Punctuated.of(pa.table({"x": [1]}), [0.5]), "numbers of rows"),
         (lambda: wp.Punctuated.of(pa.table({"x": [1]}), "a"), "numbers of rows"),
     ],

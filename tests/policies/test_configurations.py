@@ -15,8 +15,8 @@ import pytest
 from policies.support import flat, run, stream, table_of
 
 import windrow as wr
+from tests.referee.policies import PUNCTUATION, NaiveAggregate, NaiveJoin, NaiveSort
 from windrow import policies as wp
-from windrow.testing.policies import PUNCTUATION, NaiveAggregate, NaiveJoin, NaiveSort
 
 TUMBLING = {"count": wp.count(3), "delta": wp.delta("t", 4), "time": wp.time(5), "punct": wp.punct()}
 EVICTIONS = {"count": wp.count(4), "delta": wp.delta("t", 5), "time": wp.time(6)}

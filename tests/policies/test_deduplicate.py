@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from policies.support import ONE_BY_ONE, run, stream, table_of
 
+from tests.referee.policies import NaiveDeduplicate
 from windrow import policies as wp
 from windrow.errors import QueryError
-from windrow.testing.policies import NaiveDeduplicate
 
 WINDOWS = [
     *ONE_BY_ONE,

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from policies.support import SCHEMA, flat, stream, table_of
 from policies.test_join import CONDITIONS, KEPT, OUTER, SIDES, paired
 
+from tests.referee.policies import NaiveJoin
 from windrow import policies as wp
 from windrow.errors import DataError
-from windrow.testing.policies import NaiveJoin
 
 EVICTIONS = ["", ", partitioned", ", partitioned, partitionCount(2)", ", partitioned, tupleCount(4)"]
 

@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from policies.support import SCHEMA, flat, stream, table_of
 
+from tests.referee.policies import PUNCTUATION, NaiveJoin
 from windrow import policies as wp
 from windrow.errors import DataError, QueryError
-from windrow.testing.policies import PUNCTUATION, NaiveJoin
 
 SIDES = ["left", "right"]
 OUTER = {"inner": [], "left": ["left"], "right": ["right"], "full": SIDES}
@@ -203,3 +203,23 @@ def test_a_batch_that_is_refused_changes_nothing():
     with pytest.raises(DataError, match="column 't', row 0, value 3"):
         join.process(pa.table({"t": [3], "a": [1]}), port=0)
     assert len(join.process(pa.table({"a": [1]}), port=1)[0]) == 1
+
+
+def test_rows_that_wait_for_the_other_side_come_back_in_their_order():
+    window = "sliding, count(1), count(1)"
+    first, second = (wp.Join(window, window, on="a", how="left") for _ in range(2))
+    for a in range(13):
+        first.process(pa.table({"a": [a]}), 0)
+    second.restore(first.snapshot())
+    given = [join.process(pa.table({"a": [-1]}), 1)[0].table["a"].to_pylist() for join in (first, second)]
+    assert given[1] == given[0] == list(range(12))
+
+
+def test_a_join_is_restored_in_place_of_what_it_holds():
+    window = "sliding, count(9), count(1)"
+    join = wp.Join(window, window, on="a")
+    join.process(pa.table({"a": [1]}), 0)
+    state = join.snapshot()
+    join.process(pa.table({"a": [1, 2]}), 0)
+    join.restore(state)
+    assert join.process(pa.table({"a": [1, 2]}), 1)[0].table["a"].to_pylist() == [1]

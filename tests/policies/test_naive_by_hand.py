@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 import windrow as wr
-from windrow.policies import spec as sp
-from windrow.testing.policies import (
+from tests.referee.policies import (
     ORDERS,
     PUNCTUATION,
     NaiveAggregate,
@@ -15,6 +14,7 @@ from windrow.testing.policies import (
     NaiveSort,
     NaiveWindow,
 )
+from windrow.policies import spec as sp
 
 SECOND = 1_000_000_000
 

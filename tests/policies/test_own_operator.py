@@ -49,6 +49,8 @@ def test_the_example_runs_with_any_window(spectrum, window):
 class Smallest(wp.Windowed):
     """The smallest value so far of each partition, told at each row."""
 
+    state_fields = ("heard",)
+
     def __init__(self, window, **options):
         super().__init__(window, **options)
         self.heard = []
@@ -82,6 +84,7 @@ def test_an_operator_of_ones_own_goes_on_from_a_snapshot():
     assert second.process(pa.table({"k": ["a"], "x": [5]}))[0].table.to_pylist() == [
         {"k": "a", "smallest": 3}
     ]
+    assert second.heard == [("a", 3), ("a", 5)]
 
 
 def test_a_snapshot_fits_an_equal_operator_only():
@@ -93,7 +96,7 @@ def test_a_snapshot_fits_an_equal_operator_only():
         (state, "belongs to another operator"),
         (state[:-1], "truncated"),
         (state[:-1] + bytes([state[-1] ^ 1]), "corrupted"),
-        (b"x" + state[1:], "no windrow snapshot"),
+        (b"x" + state[1:], "not a windrow snapshot"),
     ]:
         with pytest.raises(StateError, match=problem):
             (other if problem.startswith("belongs") else first).restore(damaged)
@@ -106,6 +109,17 @@ def test_the_columns_of_a_stream_stay_as_they_are():
         operator.process(pa.table({"k": ["a"], "x": [3.0]}))
     with pytest.raises(QueryError, match="the columns were k, x before, and now are k"):
         operator.process(pa.table({"k": ["a"]}))
+
+
+def test_an_operator_whose_class_is_loaded_again_goes_on():
+    class Largest(wp.Windowed):
+        def trigger(self, event):
+            self.emit(event.content.sort_by("x")[-1:])
+
+    operator = Largest("sliding, count(2), count(1)")
+    operator.process(pa.table({"x": [3]}))
+    del Largest.trigger
+    assert operator.process(pa.table({"x": [1]}))[0].table["x"].to_pylist() == [3]
 
 
 class Broken(wp.Windowed):

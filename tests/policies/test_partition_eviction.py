@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tests.referee.policies import NaiveWindow
 from windrow import policies as wp
 from windrow.errors import DataError, UserFunctionError
 from windrow.policies import spec as specs
-from windrow.testing.policies import NaiveWindow
 
 SCHEMA = pa.schema([("k", pa.int64()), ("id", pa.int64())])
 

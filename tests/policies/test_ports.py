@@ -45,5 +45,7 @@ def test_a_window_bound_port_expects_punctuations_with_a_punctuation_window_only
 
 
 def test_a_port_preserves_the_punctuations_of_an_input_that_there_is():
-    with pytest.raises(QueryError, match="preserves the punctuations of input 1, and there are 1 inputs"):
+    with pytest.raises(
+        QueryError, match="preserves the punctuations of input 1, and inputs are numbered 0 to 0"
+    ):
         wp.Model((wp.Input(),), (wp.Output("out", wp.PRESERVING, of=1),))

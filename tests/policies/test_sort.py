@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from policies.support import ONE_BY_ONE, flat, run, stream, table_of
 
+from tests.referee.policies import PUNCTUATION, NaiveSort
 from windrow import policies as wp
 from windrow.errors import DataError, QueryError, StateError
-from windrow.testing.policies import PUNCTUATION, NaiveSort
 
 ORDERS = st.lists(
     st.tuples(st.sampled_from(["x", "g", "t", "k"]), st.sampled_from(["ascending", "descending"])),

@@ -9,7 +9,6 @@ import pytest
 
 from windrow.errors import QueryError
 from windrow.policies.orders import order_of
-from windrow.policies.sizes import spoken
 from windrow.policies.spec import (
     Count,
     count,
@@ -18,6 +17,7 @@ from windrow.policies.spec import (
     partition_count,
     punct,
     sliding,
+    spoken,
     time,
     tumbling,
     tuple_count,

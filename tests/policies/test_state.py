@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from policies.compared import SPECS, rows_of, steps, told_on_tape, window_for
 from policies.test_summarizers import AGGREGATES, HOLISTIC, SCHEMA, with_values
+from profiles import examples
 
 from windrow import policies as wp
 from windrow.errors import QueryError, StateError
@@ -33,7 +34,7 @@ def carried(made, make, took, *, restarts):
             took(window, window.punctuate())
 
 
-@settings(max_examples=80)
+@examples(80)
 @given(SPECS, steps(), st.booleans())
 def test_a_restored_window_tells_the_same_events(spec, made, partial):
     def told(restarts):
@@ -54,7 +55,7 @@ def test_a_restored_window_tells_the_same_events(spec, made, partial):
     assert told(True) == told(False)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(SPECS, steps(), st.sampled_from([AGGREGATES, HOLISTIC]))
 def test_a_restored_window_gives_the_same_answers(spec, made, aggregates):
     made = with_values(made)

@@ -6,15 +6,16 @@ import statistics
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from policies.compared import SLIDING, SPECS, TUMBLING, naive_for, play, steps
+from profiles import examples
 
 import windrow as wr
+from tests.referee.policies import NaiveWindow
 from windrow import policies as wp
 from windrow.errors import QueryError, UserFunctionError
 from windrow.policies import spec as specs
-from windrow.testing.policies import NaiveWindow
 
 SCHEMA = pa.schema(
     [
@@ -96,21 +97,21 @@ def windrow_answers(spec, made, aggregates, partial, **asked):
     return told
 
 
-@settings(max_examples=150)
+@examples(150)
 @given(SPECS, steps(), st.booleans())
 def test_aggregates_are_those_of_the_content(spec, made, partial):
     made = with_values(made)
     assert windrow_answers(spec, made, AGGREGATES, partial) == naive_answers(spec, made, AGGREGATES, partial)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(SPECS, steps(), st.booleans())
 def test_aggregates_that_need_all_values_see_the_content(spec, made, partial):
     made = with_values(made)
     assert windrow_answers(spec, made, HOLISTIC, partial) == naive_answers(spec, made, HOLISTIC, partial)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(SLIDING, steps())
 def test_whoever_asks_for_single_rows_gets_the_same_answers_without_slices(spec, made):
     made = with_values(made)
@@ -142,7 +143,7 @@ def test_a_sliding_window_keeps_slices_and_not_rows(text, slices):
     assert window.summary()["n"] in (100, 10 * 3600)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(TUMBLING, steps())
 def test_a_summarizer_of_the_users_own_sees_the_rows_of_its_subwindow_once(spec, made):
     opened, closed = [], []

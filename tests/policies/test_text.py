@@ -93,7 +93,7 @@ def test_an_error_points_at_the_character(text, at, words):
 
 
 def test_a_bad_trigger_is_not_offered_punctuations():
-    with pytest.raises(QueryError, match=r"trigger policy: count\(\.\.\), delta\(\.\.\), time\(\.\.\)\n"):
+    with pytest.raises(QueryError, match=r"\?\): count\(\.\.\), delta\(\.\.\), time\(\.\.\)\n"):
         wp.parse("sliding, count(1), cuont(2)")
     with pytest.raises(QueryError, match=r"punct\(\.\.\)\n"):
         wp.parse("tumbling, cuont(2)")
@@ -109,6 +109,26 @@ def test_the_character_is_found_in_a_text_of_several_lines():
     with pytest.raises(QueryError) as raised:
         wp.parse("tumbling,\n  count(x)")
     assert str(raised.value).splitlines()[1:] == ["    tumbling,   count(x)", "                      ^"]
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"),
+    [
+        ("tumbilng, count(1)", "tumbling"),
+        ("Sliding, count(1), count(1)", "sliding"),
+        ("tumbling, cuont(1)", "count"),
+        ("sliding, count(1), timer(1)", "time"),
+        ("tumbling, count(1), partition", "partitioned"),
+        ("tumbling, count(1), partitioned, partition count(5)", "partitionCount"),
+        (
+            "tumbling, count(1), partitioned, partitionCount(5), least recent updated",
+            "least recently updated",
+        ),
+    ],
+)
+def test_a_word_that_is_nearly_right_is_met_with_the_right_one(text, meant):
+    with pytest.raises(QueryError, match=rf"\(did you mean '{meant}'\?\)"):
+        wp.parse(text)
 
 
 def test_a_text_is_a_string():

@@ -6,9 +6,10 @@ from contextlib import suppress
 
 import pyarrow as pa
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from policies.compared import SECOND, SPECS, steps
+from profiles import examples
 
 import windrow as wr
 from windrow import policies as wp
@@ -54,7 +55,7 @@ def _play(window, clock, made, told, *, failing=()):
         told += window.advance().answers.to_pylist()
 
 
-@settings(max_examples=120)
+@examples(120)
 @given(SPECS, steps(), st.sets(st.integers(0, 7)))
 def test_a_users_function_that_raises_leaves_the_window_as_before_its_batch(spec, made, failing):
     """A window through batches that fail, beside one that never saw them."""

@@ -4,32 +4,33 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from policies.compared import SPECS, run_naive, run_window, steps
+from profiles import examples
 
 from windrow import policies as wp
 
 
-@settings(max_examples=120, deadline=None)
+@examples(120)
 @given(SPECS, steps(), st.booleans())
 def test_events_on_the_tape_are_those_of_the_naive_model(spec, made, partial):
     assert run_window(spec, made, partial=partial) == run_naive(spec, made, partial=partial)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(SPECS, steps(), st.booleans())
 def test_handlers_see_the_same_events_with_the_same_content(spec, made, partial):
     assert run_window(spec, made, handlers=True, partial=partial) == run_naive(spec, made, partial=partial)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(SPECS, steps())
 def test_batches_make_no_difference(spec, made):
     assert run_window(spec, made, one_by_one=True) == run_window(spec, made)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(SPECS, steps())
 def test_a_clock_that_is_read_late_is_caught_up_with_in_succession(spec, made):
     told = run_window(spec, made, late=True)

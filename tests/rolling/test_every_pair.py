@@ -5,17 +5,18 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from interpreted import interpreted
+from profiles import examples
 from specimens import AGGREGATES
 
+from tests.referee.registry import reference_of
+from tests.referee.strategies import batchings, streams
 from windrow.errors import QueryError
 from windrow.rolling import Rolling, held
 from windrow.stores import STORES
-from windrow.testing.events import plain_values
-from windrow.testing.registry import reference_of
-from windrow.testing.strategies import batchings, streams
+from windrow.testing.compare import plain_values
 
 # Compiled together: one that has an inverse, and one that selects. The others differ in arithmetic alone.
 COMPILED = ("sum of integers", "last of floats")
@@ -70,7 +71,7 @@ def table_of(name, data, *, max_size=24, nulls=True):
 
 @pytest.mark.usefixtures("without_compiler")
 @pytest.mark.parametrize("name", AGGREGATES)
-@settings(max_examples=4)
+@examples(4)
 @given(data=st.data(), size=st.integers(1, 7), every=st.sampled_from([1, 1, 2, 3, 5]))
 def test_every_store_answers_as_the_referee_does(name, data, size, every):
     table = table_of(name, data)
@@ -78,7 +79,7 @@ def test_every_store_answers_as_the_referee_does(name, data, size, every):
 
 
 @pytest.mark.parametrize("name", COMPILED)
-@settings(max_examples=6)
+@examples(6)
 @given(data=st.data(), size=st.integers(1, 7), every=st.integers(2, 5))
 def test_every_store_answers_as_the_referee_does_when_compiled(name, data, size, every):
     table = table_of(name, data, nulls=False)

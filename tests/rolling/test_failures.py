@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from interpreted import interpreted
+from profiles import examples
 
 import windrow as wr
 from windrow.rolling import Rolling, Several, counts, held, periods, rings
@@ -68,20 +69,20 @@ def check(make, batches):
 
 
 @pytest.mark.parametrize("store", ANY_ORDER)
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(batches=BATCHES, rows=st.integers(1, 20), every=st.integers(1, 3))
 def test_a_call_that_fails_leaves_windows_of_rows_as_they_were(store, batches, rows, every):
     check(lambda: Rolling(ENDS, rows=rows, every=every, store=store), batches)
 
 
 @pytest.mark.parametrize("store", ANY_ORDER)
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(batches=BATCHES, period=st.integers(1, 30), every=st.integers(1, 5))
 def test_a_call_that_fails_leaves_windows_of_time_as_they_were(store, batches, period, every):
     check(lambda: Rolling(ENDS, time="t", period=period, every=every, store=store), batches)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(batches=BATCHES, rows=st.lists(st.integers(1, 30), min_size=1, max_size=3))
 def test_a_call_that_fails_leaves_several_windows_as_they_were(batches, rows):
     check(lambda: Several(ENDS, rows=rows), batches)

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from profiles import NIGHTLY
 
 import windrow as wr
 from windrow.errors import DataError, QueryError
@@ -28,8 +29,9 @@ def expected(times, values, period, answer):
 AGGREGATES = {
     "max": (wr.max("x"), max),
     "first": (wr.first("x"), lambda values: values[0]),
-    "mean": (wr.mean("x"), statistics.mean),
 }
+if NIGHTLY:  # arithmetic that other tests have; compiling takes longest of all here
+    AGGREGATES["mean"] = (wr.mean("x"), statistics.mean)
 EVENTS = st.lists(st.tuples(st.integers(-60, 60), st.none() | st.integers(-9, 9)), max_size=80)
 
 
@@ -95,5 +97,5 @@ def test_an_aggregate_that_keeps_all_values_is_refused():
 
 @pytest.mark.parametrize("period", [0, -1, "0 seconds"])
 def test_a_window_without_length_is_refused(period):
-    with pytest.raises(QueryError, match="longer than nothing"):
+    with pytest.raises(QueryError, match="longer than zero"):
         OutOfOrder(wr.max("x"), time="t", period=period)

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from interpreted import interpreted
 
 import windrow as wr
+from tests.referee.strategies import batchings, streams
 from windrow.errors import DataError, QueryError
 from windrow.rolling import Rolling, held
 from windrow.stores import STORES
-from windrow.testing.strategies import batchings, streams
 
 PLAIN = [store.name for store in STORES.values() if store.needs is None]
 
@@ -97,9 +97,9 @@ def test_what_makes_no_window_is_refused():
     for some in ({"period": 10}, {"time": "t"}, {"time": "t", "period": "1 hour"}):
         with pytest.raises(QueryError, match=r"needs all three: time .*, period .*, and every how far"):
             Rolling(wr.count(), **some)
-    with pytest.raises(QueryError, match="period must be longer than nothing, not 0"):
+    with pytest.raises(QueryError, match="period must be longer than zero, not 0"):
         Rolling(wr.count(), time="t", period=0, every=1)
-    with pytest.raises(QueryError, match="every must be longer than nothing, not -1 second"):
+    with pytest.raises(QueryError, match="every must be longer than zero, not -1 second"):
         Rolling(wr.count(), time="t", period="1 minute", every="-1 second")
     with pytest.raises(QueryError, match="has no ticks to count windows by"):
         Rolling(wr.count(), time="t", period=1.5, every=0.5).process(pa.table({"t": [1.0]}))

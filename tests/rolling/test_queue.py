@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 
 import windrow as wr
 from windrow.errors import DataError, LimitError, QueryError
@@ -41,7 +42,7 @@ CONTINUANT = wr.aggregate(
 def test_matrices_are_multiplied_in_the_order_in_which_they_came(store):
     queue = Queue(CONTINUANT, [pa.int64()], store=store, capacity=5)
 
-    @settings(max_examples=20)
+    @examples(20)
     @given(st.lists(st.integers(0, 99) | st.none(), max_size=40))
     def check(steps):
         while len(queue):
@@ -105,7 +106,7 @@ def test_counts_need_no_store():
 
 def test_values_of_another_type_or_number_are_refused():
     queue = Queue(wr.sum("x"), [pa.int64()], store="subtract_on_evict", capacity=3)
-    with pytest.raises(DataError, match="column 'x', row 0, value 'seven': is no int64"):
+    with pytest.raises(DataError, match="column 'x', row 0, value 'seven': is not of type int64"):
         queue.insert("seven")
     with pytest.raises(QueryError, match="insert takes 1 values, and got 2"):
         queue.insert(1, 2)

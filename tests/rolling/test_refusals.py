@@ -59,7 +59,7 @@ def test_more_rows_than_can_be_counted_are_refused():
     ids=["rolling", "several", "out of order", "queue"],
 )
 def test_what_is_no_aggregate_is_refused(make):
-    with pytest.raises(wr.QueryError, match="'x' is a str, and an aggregate is needed"):
+    with pytest.raises(wr.QueryError, match=r"an aggregate is needed, .* not 'x'"):
         make("x")
 
 
@@ -72,7 +72,7 @@ def test_batches_of_a_call_may_have_their_columns_in_any_order():
 @pytest.mark.parametrize(
     ("second", "message"),
     [
-        (pa.table({"y": [1]}), "unknown column 'x'"),
+        (pa.table({"y": [1]}), "there is no column 'x'"),
         (pa.table({"x": [1.5]}), "column 'x' was int64 before, and now is double"),
         (pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["x", "x"]), "column 'x' occurs 2 times"),
     ],
@@ -88,7 +88,7 @@ def test_a_batch_that_does_not_go_with_the_others_of_its_call_is_refused(second,
 @pytest.mark.parametrize("value", [math.inf, -math.inf])
 def test_no_window_ends_at_infinity(value):
     window = OutOfOrder(wr.max("x"), time="t", period=10.0)
-    with pytest.raises(wr.DataError, match=r"column 't', row 1, value -?inf: is no point in time"):
+    with pytest.raises(wr.DataError, match=r"column 't', row 1, value -?inf: is not a point in time"):
         window.process(pa.table({"t": [1.0, value], "x": [1, 2]}))
     assert window.process(pa.table({"t": [2.0], "x": [3]})).to_pylist() == [3]
 

@@ -17,7 +17,7 @@ from windrow.engine.compiler import InterpretedWarning
 from windrow.errors import DataError, QueryError, UserFunctionError
 from windrow.rolling import Rolling, held, ranges
 from windrow.stores import STORES
-from windrow.testing.tolerance import same
+from windrow.testing.compare import same
 
 PLAIN = [store.name for store in STORES.values() if store.needs is None]
 FEW = ("lazy", "two_stacks_lite", "daba_lite", "flat_fit")

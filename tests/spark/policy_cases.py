@@ -45,6 +45,27 @@ def join(left: str, right: str, **options: Any) -> Callable[[], wp.Operator]:
     return lambda: wp.Join(left, right, on="x", partition_by=by, **options)
 
 
+def running(window: str) -> Callable[[], wp.Operator]:
+    """An operator of one's own, which workers do not know either: the sums of partitions so far, at each row."""
+
+    class Running(wp.Windowed):
+        state_fields = ("totals",)
+
+        def __init__(self, window: str, **options: Any) -> None:
+            super().__init__(window, **options)
+            self.totals: dict[str, int] = {}
+
+        def result_schema(self, *inputs: pa.Schema) -> pa.Schema:
+            return pa.schema([("k", pa.string()), ("total", pa.int64())])
+
+        def trigger(self, event: wp.Event) -> None:
+            key = event.partition
+            self.totals[key] = self.totals.get(key, 0) + event.content["x"][-1].as_py()
+            self.emit([{"k": key, "total": self.totals[key]}])
+
+    return lambda: Running(window, partition_by="k")
+
+
 def within(distance: int) -> Any:
     """A predicate of pairs that Spark sends along, whatever workers know."""
     return lambda left, right: np.abs(left["id"].to_numpy() - right["id"].to_numpy()) < distance
@@ -60,6 +81,7 @@ CASES: dict[str, Callable[[], wp.Operator]] = {
         "sliding, delta(ts, 1 second), count(1), partitioned",
         how="full",
     ),
+    "own": running("sliding, count(2), count(1), partitioned"),
     "aggregate": aggregate("sliding, count(7), count(3), partitioned", partial_windows=False),
     "aggregate, tumbling": aggregate("tumbling, count(4), partitioned"),
     "aggregate, groups": aggregate("tumbling, delta(ts, 1 second)", group_by="k"),
@@ -72,7 +94,7 @@ CASES: dict[str, Callable[[], wp.Operator]] = {
     "join, one-sided": join("sliding, count(30), count(1)", "sliding, count(0), count(1)", how="right"),
     "join, match": join("sliding, count(9), count(1)", "sliding, count(9), count(1)", match=within(40)),
 }
-STREAMED = list(CASES)[:4]
+STREAMED = list(CASES)[:5]
 
 
 def is_punctuated(operator: wp.Operator) -> bool:

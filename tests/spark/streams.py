@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from tests.referee import Answers, ReferenceOperator
 from windrow.query import Query
-from windrow.testing import Answers, ReferenceOperator
 
 # All variants of everything, not some of each.
 NIGHTLY = os.environ.get("WINDROW_NIGHTLY") == "1"

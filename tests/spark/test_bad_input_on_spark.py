@@ -54,9 +54,9 @@ REFUSED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "key is an array": ({"key": "list"}, {}, KEY.format("list")),
     "key is a struct": ({"key": ["x", "both"]}, {}, KEY.format("both")),
     "key has no type in Arrow": ({"key": "months"}, {}, "column 'months' of type interval year to month"),
-    "time is unknown": ({"time": "when"}, {}, "unknown column 'when'; the columns are: 'ts', 'text'"),
-    "key is unknown": ({"key": "who"}, {}, "unknown column 'who'"),
-    "value is unknown": ({"aggregates": {"a": wr.sum("y")}}, {}, "unknown column 'y'"),
+    "time is unknown": ({"time": "when"}, {}, "there is no column 'when'; the columns are 'ts', 'text'"),
+    "key is unknown": ({"key": "who"}, {}, "there is no column 'who'"),
+    "value is unknown": ({"aggregates": {"a": wr.sum("y")}}, {}, "there is no column 'y'"),
     "value is a text": ({"aggregates": {"a": wr.sum("text")}}, {}, r"sum\(text\) needs a numeric column"),
     "mode": ({}, {"mode": "complete"}, "mode must be one of append, update, not 'complete'"),
     "path": ({}, {"path": "fast"}, "path must be one of auto, pushdown, general, not 'fast'"),
@@ -84,6 +84,14 @@ def test_what_cannot_be_meant_is_refused_before_anything_starts(frame: Any, name
     parts, options, message = REFUSED[name]
     with pytest.raises(wr.QueryError, match=message):
         query(**parts).on_spark(frame, **options)
+
+
+def test_a_dataframe_is_not_for_the_embedded_engine(frame: Any) -> None:
+    said = r"this is a Spark DataFrame: query.on_spark\(df\) answers the query on Spark"
+    with pytest.raises(wr.QueryError, match=said):
+        query().run(frame)
+    with pytest.raises(wr.QueryError, match=said):
+        query().operator().process(frame)
 
 
 def test_a_stream_needs_a_watermark(stream: Any) -> None:
@@ -181,6 +189,23 @@ def test_a_lift_that_raises_is_named_with_row_and_value(spark: Any, tmp_path: Pa
     message = r"UserFunctionError: lift function 'lift' of 'mine' raised ValueError at row 2 \(3\): three is too many "
     with pytest.raises(PySparkException, match=message + PARTITION):
         way(spark, tmp_path, asked, GOOD)
+
+
+def total() -> wr.Aggregate:
+    return wr.aggregate(lift=lambda x: x, combine=lambda a, b: a + b, identity=0, name="total")
+
+
+def test_integers_of_a_users_aggregate_are_integers_and_an_overflow_is_named(
+    spark: Any, tmp_path: Path
+) -> None:
+    asked = query(aggregates={"a": total()})
+    rows = GOOD.set_column(1, "x", pa.array([2**60, 0, 1, 0, 0]))
+    found = asked.on_spark(spark.createDataFrame(rows.to_pylist(), "ts timestamp, x long"))
+    assert found.schema["a"].dataType.typeName() == "long"
+    assert sum(row["a"] for row in found.collect()) == 2**60 + 1
+    message = r"combine function '<lambda>' of 'total' raised OverflowError.* does not fit in 64 bits"
+    with pytest.raises(PySparkException, match=message):
+        batch(spark, tmp_path, asked, GOOD.set_column(1, "x", pa.array([2**62] * 5)))
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -17,8 +17,8 @@ from specimens import AGGREGATES, SEQUENCES, WINDOWS, fixed_stream
 from streams import apart, like, plain_rows
 
 import windrow as wr
+from tests.referee import answers, assert_same
 from windrow.query import Query
-from windrow.testing import answers, assert_same
 
 UTC = pa.timestamp("us", "UTC")
 SECOND = 1_000_000

@@ -1,7 +1,8 @@
-"""Through Spark Connect, on executors that are processes of their own, as on a cluster, and lack windrow at first.
+"""Through Spark Connect, on an executor that is a process of its own, as on a cluster, and lacks windrow at first.
 
-A server on this machine starts two executors; its client, which has no JVM, sends windrow to them as a zip. What
-is sent does not reach the Python of streams, neither on executors nor on the server: in the end it is installed.
+A server on this machine starts the executor (`pipelines/test_cluster` has several); its client, which has no JVM, sends
+windrow to it as a zip. What is sent does not reach the Python of streams, neither on executors nor on the server: in the
+end it is installed.
 """
 
 from __future__ import annotations
@@ -21,17 +22,18 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pyspark
 import pytest
+from patience import PATIENCE
 from small_job import QUERIES, answer, events, join
 from small_spark import java_options
 from streams import like, plain_rows
 
 import windrow
-from windrow.testing import assert_same
+from tests.referee import assert_same
 
 HOME = Path(pyspark.__file__).parent
 READY = "Spark Connect server started at: "
 SETTINGS = {
-    "spark.master": "local-cluster[2,1,1024]",
+    "spark.master": "local-cluster[1,1,1024]",
     "spark.executor.memory": "1g",
     "spark.executor.extraJavaOptions": java_options(),
     "spark.sql.shuffle.partitions": "2",
@@ -106,7 +108,7 @@ def results(server: str, folder: Path) -> dict[str, pa.Table]:
     """What a client of the server got from each part of the small job."""
     script = Path(__file__).parent / "small_job.py"
     command = [sys.executable, str(script), str(folder), server]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert done.returncode == 0, done.stderr
     return {path.stem: pq.read_table(path) for path in folder.glob("*.parquet")}
 

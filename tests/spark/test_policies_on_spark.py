@@ -12,8 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from patience import PATIENCE
 from policy_cases import CASES, SCHEMA, STREAMED, answered, is_punctuated, rows
-from streams import REAL, WATERMARK, Step, source, stream_of, write_step
+from streams import REAL, WATERMARK, Step, by_time, source, stream_of, write_step
 
 import windrow as wr
 from windrow import policies as wp
@@ -137,7 +138,7 @@ def test_timers_end_windows_where_no_more_rows_come(spark: Any, tmp_path: Path) 
     writer = result.writeStream.foreachBatch(take).option("checkpointLocation", str(tmp_path / "checkpoint"))
     running = writer.start()
     try:
-        assert done.wait(60), running.exception()
+        assert done.wait(PATIENCE), running.exception()
     finally:
         running.stop()
     counts = {row["k"]: row["n"] for table in given for row in table.to_pylist()}
@@ -219,3 +220,47 @@ def test_a_stream_needs_a_watermark(spark: Any, tmp_path: Path) -> None:
         operator.on_spark(spark.readStream.format("rate").load(), time="timestamp")
     with pytest.raises(QueryError, match="all inputs are streams, or none is"):
         CASES["join"]().on_spark(stream, spark.createDataFrame(rows(3, seed=1)), time="ts")
+
+
+def numbers(spark: Any) -> Any:
+    """A stream of its own, with the columns of the others."""
+    columns = ["timestamp as ts", "'a' as k", "value as x", "value as id", "value as lane", "false as end"]
+    return spark.readStream.format("rate").load().selectExpr(*columns).withWatermark("ts", "1 second")
+
+
+CHAINS: dict[str, Callable[[Any], Any]] = {
+    "an operator": lambda df: wp.Aggregate("tumbling, count(4)", COUNT).on_spark(
+        df, time="ts", metrics="second"
+    ),
+    "a query": lambda df: BY_SECOND.on_spark(df, metrics="second"),
+    "a pushed-down query": lambda df: BY_SECOND.on_spark(df, path="pushdown"),
+    "another input": lambda df: CASES["join"]().on_spark(numbers(df.sparkSession), df, time="ts"),
+}
+BY_SECOND = wr.query(time="ts", windows={"w": wr.tumbling("1 second")}, aggregates=COUNT)
+
+
+@pytest.mark.parametrize("second", CHAINS)
+def test_a_second_operator_in_a_stream_is_refused(spark: Any, tmp_path: Path, second: str) -> None:
+    """Whatever was done to the rows in between: two watermarks in a row stand still, and nothing would come out."""
+    stream = stream_of(spark, tmp_path, [Step(rows(3, seed=1), 1)])
+    first = CASES["deduplicate"]().on_spark(stream, time="ts", watermark=WATERMARK)
+    changed = first.selectExpr(
+        "ts + interval 1 second as ts", "upper(k) as k", "x", "id", "lane", "end"
+    ).where("x > 0")
+    with pytest.raises(QueryError, match="this stream has been through a query or an operator of windrow"):
+        CHAINS[second](changed.withWatermark("ts", "1 second"))
+
+
+@pytest.mark.parametrize("path", ["general", "pushdown"])
+def test_an_operator_behind_a_query_of_a_stream_is_refused(spark: Any, tmp_path: Path, path: str) -> None:
+    stream = by_time(stream_of(spark, tmp_path, [Step(rows(3, seed=1), 1)]), "ts")
+    windows = BY_SECOND.on_spark(stream, path=path).withWatermark("end", "1 second")
+    with pytest.raises(QueryError, match="this stream has been through a query or an operator of windrow"):
+        wp.Aggregate("tumbling, count(4)", COUNT).on_spark(windows, time="end", metrics="second")
+
+
+def test_what_a_batch_has_answered_may_meet_a_stream(spark: Any, tmp_path: Path) -> None:
+    """Such a table has no watermark, and keeps none from moving."""
+    known = BY_SECOND.on_spark(spark.createDataFrame(rows(3, seed=1))).selectExpr("start as ts", "n")
+    stream = by_time(stream_of(spark, tmp_path, [Step(rows(3, seed=1), 1)]), "ts").join(known, "ts", "left")
+    assert BY_SECOND.on_spark(by_time(stream, "ts"), metrics="second").isStreaming

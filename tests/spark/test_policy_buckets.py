@@ -268,3 +268,40 @@ def test_what_an_operator_does_is_what_its_checkpoint_belongs_to() -> None:
     ]
     assert len(set(all_different)) == len(all_different)
     assert told(above(1)) == all_different[1]
+
+
+class Forgetful(wp.Windowed):
+    """Counts rows, in an attribute that is in no snapshot."""
+
+    count = 0
+
+    def result_schema(self, *inputs: pa.Schema) -> pa.Schema:
+        return pa.schema([("count", pa.int64())])
+
+    def trigger(self, event: wp.Event) -> None:
+        self.count += 1
+        self.emit({"count": [self.count]})
+
+
+def test_an_operator_whose_state_would_be_lost_has_no_snapshot_in_a_bucket() -> None:
+    task = task_of(Forgetful("sliding, count(2), count(1)"))
+    driven = task.operator()
+    driven.answer([travelling(task, rows(3, seed=1))])
+    with pytest.raises(StateError, match=r"the attribute 'count' of Forgetful has changed .* would lose it"):
+        driven.snapshot()
+
+
+@pytest.mark.parametrize("long", [0, 10**9])
+def test_fields_of_an_operator_of_ones_own_come_back_with_its_bucket(
+    long: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From snapshots alone, and from the log alone; no worker lives longer than a micro-batch."""
+    monkeypatch.setattr(state, "LONG", long)
+    called = Called(task_of(CASES["own"]()))
+    tables = [rows(20, seed=number, begin=1_000 * number, span=1_000) for number in range(6)]
+    for number, table in enumerate(tables):
+        called.micro_batch(1_000 * number, travelling(called.task, table))
+        monkeypatch.setattr(state, "WORKER", Worker())
+    called.micro_batch(10**6)
+    want = answered(CASES["own"](), pa.concat_tables(tables), finish=False)
+    assert called.output.to_pylist() == want.to_pylist()

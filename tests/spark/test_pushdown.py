@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import re
-from datetime import date
+from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
@@ -16,11 +16,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import types as st
 
 import windrow as wr
+from tests.referee import assert_same
+from tests.referee.strategies import in_ticks
 from windrow.engine.exchange import slice_schema
 from windrow.engine.intake import NO_EDGES, NO_TIME
 from windrow.query import Query
 from windrow.spark import pushdown
-from windrow.testing import assert_same
 
 HIGH, LOW = 2**63 - 1, -(2**63)
 SECOND = 1_000_000
@@ -157,6 +158,7 @@ def test_a_bad_time_is_an_error_whatever_is_asked_of_the_slices(spark: Any, name
     value, type_, message = BAD[name]
     table = pa.table({"the time": pa.array([0, value], type_), "x": [1, 2]})
     query = wr.query(time="the time", windows={"w": wr.tumbling(10)}, aggregates={"total": wr.sum("x")})
+    query = in_ticks(query, type_)
     made = pushdown.slices(query, table.schema, spark.createDataFrame(table))
     with pytest.raises(PySparkException) as problem:
         made.select("#n").count()
@@ -189,7 +191,10 @@ OBSTACLES: dict[str, tuple[dict[str, Any], str]] = {
     "a float measure": ({"time": "f", "windows": {"w": wr.tumbling(1.5)}}, r"column 'f' \(double\)"),
     "a time without a zone": ({"time": "naive"}, r"column 'naive' \(timestamp_ntz\)"),
     "a calendar window": ({"windows": {"day": wr.calendar("1 day")}}, "window 'day' .* fixed period"),
-    "a band": ({"windows": {"b": wr.band(0, length="1 day")}}, "window 'b' .* fixed period"),
+    "a band": (
+        {"windows": {"b": wr.band(datetime(2024, 1, 1), length="1 day")}},
+        "window 'b' .* fixed period",
+    ),
     "a gap from a column": ({"windows": {"s": wr.session("gap")}}, ""),
     "a window placed by events": ({"windows": {"d": wr.slide_by_rows("1 hour", every_rows=3)}}, ""),
     "a key that is not compared by bytes": (

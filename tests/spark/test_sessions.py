@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 import windrow as wr
+from tests.referee import assert_same, oracle
 from windrow.query import Query
-from windrow.testing import assert_same, oracle
 
 SECOND = 1_000_000
 Rows = Sequence[tuple[int, Any, int, int]]  # time in microseconds, key, gap in seconds, value

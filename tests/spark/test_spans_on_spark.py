@@ -22,7 +22,8 @@ from stores import Store
 from streams import WATERMARK, Step, apart, drained, expected, like, plain_rows, stream_of, write_step
 
 import windrow as wr
-from windrow.engine.settings import Settings
+from tests.referee import answers, assert_same
+from windrow.options import OperatorOptions
 from windrow.query import Query
 from windrow.spark import state
 from windrow.spark.micro_batch import MicroBatch, apply
@@ -30,7 +31,6 @@ from windrow.spark.open_events import in_order
 from windrow.spark.payload import pack
 from windrow.spark.state import Worker
 from windrow.spark.task import Task
-from windrow.testing import answers, assert_same
 
 # Later than every end of a window.
 FAR = 10_000
@@ -310,7 +310,7 @@ def test_open_events_outlive_the_worker_that_took_them_in(monkeypatch: pytest.Mo
     monkeypatch.setattr(state, "LIGHT", 0 if seed % 2 else 1 << 20)
     steps = in_steps(in_two_rows(drawn(seed).set_column(2, "k", pa.array(["a"] * 120))), batches=6)
     schema = steps[0].events.schema
-    settings = Settings.of("append" if seed < 2 else "update", 0, "divert", 1_000_000, None)
+    settings = OperatorOptions(mode="append" if seed < 2 else "update", on_bad="divert", max_slices=1_000_000)
     task = Task(query(OPEN), settings, schema, schema, combine=False, side_rows=False, buckets=1)
     operator, store = task.operator(), Store()
     for step in steps:
@@ -348,7 +348,7 @@ def test_a_row_that_closes_nothing_is_named(spark: Any) -> None:
 def test_a_row_that_closes_nothing_is_named_in_a_stream() -> None:
     columns = {"since": [1, None], "until": [None, 4], "k": ["a"] * 2, "who": [1, 2]}
     rows = pa.record_batch({name: pa.array(c) for name, c in columns.items()})
-    settings = Settings.of("append", 0, "raise", 1_000_000, None)
+    settings = OperatorOptions(max_slices=1_000_000)
     asked = query(OPEN, aggregates={"n": wr.count()})
     task = Task(asked, settings, rows.schema, rows.schema, combine=False, side_rows=False, buckets=1)
     message = r"column 'who', row 1, value 2: closes nothing.*\(rows are counted in what one partition of the source"

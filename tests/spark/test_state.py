@@ -11,15 +11,15 @@ import pytest
 from stores import Store
 
 import windrow as wr
+from tests.referee import assert_same
 from windrow.engine.exchange import slices_of
-from windrow.engine.settings import Settings
+from windrow.options import OperatorOptions
 from windrow.query import Query
 from windrow.spark import state
 from windrow.spark.micro_batch import MicroBatch, apply
 from windrow.spark.payload import pack
 from windrow.spark.state import Worker
 from windrow.spark.task import Task
-from windrow.testing import assert_same
 
 SCHEMA = pa.schema([("ts", pa.timestamp("us", "UTC")), ("key", pa.string()), ("x", pa.int64())])
 AGGREGATES = {"n": wr.count(), "total": wr.sum("x"), "high": wr.max("x")}
@@ -34,7 +34,7 @@ def task_of(
     windows: dict[str, Any], *, mode: str = "append", buckets: int = 16, on_bad: str = "raise"
 ) -> Task:
     query = wr.query(time="ts", key="key", windows=windows, aggregates=AGGREGATES)
-    settings = Settings.of(mode, "1 second", on_bad, 1_000_000, None)
+    settings = OperatorOptions(mode=mode, lateness="1 second", on_bad=on_bad, max_slices=1_000_000)
     return Task(query, settings, SCHEMA, SCHEMA, combine=False, side_rows=False, buckets=buckets)
 
 

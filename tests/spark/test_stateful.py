@@ -9,7 +9,7 @@ import pytest
 from stores import Store, Timers
 
 import windrow as wr
-from windrow.engine.settings import Settings
+from windrow.options import OperatorOptions
 from windrow.spark import state
 from windrow.spark.payload import pack
 from windrow.spark.scatter import scatter
@@ -21,7 +21,7 @@ SCHEMA = pa.schema([("ts", pa.int64()), ("k", pa.string())])
 QUERY = wr.query(time="ts", key="k", windows={"w": wr.tumbling(10)}, aggregates={"n": wr.count()})
 TASK = Task(
     QUERY,
-    Settings.of("append", 0, "raise", 1_000, None),
+    OperatorOptions(max_slices=1_000),
     SCHEMA,
     QUERY.run(SCHEMA.empty_table()).schema,
     combine=False,

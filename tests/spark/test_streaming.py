@@ -32,7 +32,7 @@ from streams import (
 )
 
 import windrow as wr
-from windrow.testing import assert_same
+from tests.referee import assert_same
 
 MOMENT = pa.timestamp("us", "UTC")
 # Later than every end of a window.
@@ -68,7 +68,16 @@ GROUPS: dict[str, tuple[dict[str, wr.Window], pa.DataType, dict[str, wr.Aggregat
     "order based": (
         {
             name: SEQUENCES[name]
-            for name in ("count sliding", "marks", "deterministic", "nondeterministic", "slide by rows")
+            for name in (
+                "count sliding",
+                "on a column",
+                "marks",
+                "threshold",
+                "latest",
+                "deterministic",
+                "nondeterministic",
+                "slide by rows",
+            )
         },
         pa.int64(),
         ORDERED,
@@ -80,6 +89,8 @@ GROUPS: dict[str, tuple[dict[str, wr.Window], pa.DataType, dict[str, wr.Aggregat
             "rows": wr.tumbling(rows=4),
             "landmark": wr.landmark(since=50, every=40),
             "moves": wr.delta("level", by=1),
+            "snapshot": wr.snapshot(),
+            "band": wr.band(60, length=90),
         },
         pa.int64(),
         ORDERED,
@@ -118,6 +129,7 @@ def drawn(seed: int, time: pa.DataType, *, size: int = 150, batches: int = 3, de
             "v": some([-2, -1, 0, 1, 2], pa.int64()),
             "mark": some([True, False, False, None], pa.bool_()),
             "level": some([-3.0, 0.5, 1.0, 3.0, None], pa.float64()),
+            "km": pa.array(ticks // 3),
         }
     )
     cuts = [0, *(i * size // batches + int(luck.integers(-9, 9)) for i in range(1, batches)), size]

@@ -18,7 +18,8 @@ import pytest
 from functions import FUNCTIONS
 from streams import NIGHTLY, Step, apart, expected, like, plain_rows, run_stream
 
-from windrow.testing import ReferenceOperator, Transcript, assert_same
+from tests.referee import ReferenceOperator, assert_same
+from windrow.testing import Transcript
 
 # Where a transcript ends with `finish`: later than everything that could still be open.
 FAR_NUMBER = 1_000_000
@@ -40,17 +41,7 @@ PATHS = sorted((Path(__file__).parent.parent / "transcripts").glob("*.yaml"))
 READ = {path.stem: Transcript(path, functions=FUNCTIONS) for path in PATHS}
 BATCHES = [name for name, read in READ.items() if follows(read) and name not in NOT_ON_SPARK]
 STREAMS = [name for name in BATCHES if name not in NOT_AS_A_STREAM]
-FEW = [
-    "band",
-    "calendar_month",
-    "distance_late_reading",
-    "late_for_one_window_only",
-    "latest_rows_revised_by_a_late_event",
-    "punctuated_split_by_a_late_mark",
-    "snapshot_windows",
-    "spans_open_closed_late",
-    "threshold_split_and_vanished",
-]
+FEW = ["calendar_month", "late_for_one_window_only", "spans_open_closed_late"]
 
 
 def in_sparks_types(table: pa.Table) -> pa.Table:

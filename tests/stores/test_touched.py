@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from interpreted import PlainQueue
+from profiles import examples
 
 from windrow.rolling.rings import parts
 from windrow.stores import STORES
@@ -22,7 +23,7 @@ def take_out(total: str, first: str) -> str:
 
 
 @pytest.mark.parametrize("store", TELLING, ids=lambda store: store.name)
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(
     capacity=st.integers(1, 40),
     calls=st.lists(st.lists(st.sampled_from("iiieee?"), max_size=30), max_size=12),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import pyarrow as pa
 from hypothesis import strategies as st
 
 import windrow as wr
-from windrow import techniques
-from windrow.testing import assert_same
+from benchmarks import techniques
+from tests.referee import assert_same
+from tests.referee.strategies import in_ticks, length
 
 ANY_ORDER = (
     techniques.TupleBuffer,
@@ -48,14 +48,15 @@ def several(windows: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]
 
 def agree(technique: Any, query: Any, steps: list[tuple[str, Any]], lateness: Any = 0) -> Any:
     """Drive a technique and the engine by the same steps, and compare what each of them gives."""
+    type_ = steps[0][1].schema.field("time").type
+    query, lateness = in_ticks(query, type_), length(lateness, type_)
     ours, engine = technique(query, lateness=lateness), query.operator(lateness=lateness)
     for number, (step, argument) in enumerate(steps):
         if step == "process":
             ours.process(argument)
             engine.process(argument)
         else:
-            point = argument if isinstance(argument, float) else pa.scalar(int(argument), pa.int64())
-            assert_same(engine.advance(point), ours.advance(point), note=f"step {number}")
+            assert_same(engine.advance(argument), ours.advance(argument), note=f"step {number}")
     assert_same(engine.finish(), ours.finish(), note="at the end")
     late, expected = ours.late(), engine.late()
     assert len(late) == len(expected)

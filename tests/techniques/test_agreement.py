@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from techniques.support import ANY_ORDER, IN_ORDER, KEEPING, agree, periodic, sessions, several
 
 import windrow as wr
-from windrow import techniques
-from windrow.testing.strategies import schedules, streams
+from benchmarks import techniques
+from tests.referee.strategies import schedules, streams
 
 COLUMNS = {"x": "int", "s": "string", "y": "float"}
 KEYS = st.sampled_from([[], ["int"], ["string", "bool"]])
@@ -138,6 +138,7 @@ def test_an_aggregate_of_the_user_may_depend_on_order(technique):
     agree(technique, query, steps, lateness=5)
 
 
+@pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("technique", [*ANY_ORDER, *IN_ORDER])
 def test_a_long_stream_of_many_windows_and_keys_agrees(technique):
     count = 20_000

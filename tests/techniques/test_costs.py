@@ -21,7 +21,7 @@ import pyarrow as pa
 import pytest
 
 import windrow as wr
-from windrow import techniques
+from benchmarks import techniques
 
 CASES = [(10, 3), (16, 1), (25, 10), (9, 9)]
 EVENTS = 120

@@ -7,7 +7,7 @@ import pytest
 from techniques.support import ANY_ORDER, IN_ORDER, KEEPING
 
 import windrow as wr
-from windrow import techniques
+from benchmarks import techniques
 
 
 def query(**changes):

@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from techniques.support import periodic, several
 
 import windrow as wr
-from windrow import techniques
-from windrow.techniques import spanning
-from windrow.testing import ReferenceOperator, assert_same
-from windrow.testing.span_strategies import span_streams
-from windrow.testing.strategies import schedules
+from benchmarks import techniques
+from benchmarks.techniques import spanning
+from tests.referee import ReferenceOperator, assert_same
+from tests.referee.span_strategies import span_streams
+from tests.referee.strategies import in_ticks, length, schedules
 
 SLICING = {
     "SE-Slicing": spanning.SeSlicing,
@@ -53,14 +54,15 @@ def lasting(**changes: Any) -> Any:
 
 def agree(make: Any, query: Any, steps: list[tuple[str, Any]], lateness: Any) -> None:
     """Drive a technique and the referee by the same steps, and compare what each of them gives."""
+    type_ = steps[0][1].schema.field("until").type
+    query, lateness = in_ticks(query, type_), length(lateness, type_)
     ours, referee = make(query, lateness=lateness), ReferenceOperator(query, lateness=lateness)
     for number, (step, argument) in enumerate(steps):
         if step == "process":
             ours.process(argument)
             referee.process(argument)
         else:
-            point = argument if isinstance(argument, float) else pa.scalar(int(argument), pa.int64())
-            assert_same(referee.advance(point), ours.advance(point), note=f"step {number}")
+            assert_same(referee.advance(argument), ours.advance(argument), note=f"step {number}")
     assert_same(referee.finish(), ours.finish(), note="at the end")
     assert ours.late().num_rows == referee.late().num_rows
     assert ours.counters.partials == ours.counters.tuples == 0
@@ -71,7 +73,7 @@ def agree(make: Any, query: Any, steps: list[tuple[str, Any]], lateness: Any) ->
 
 @pytest.mark.parametrize("late", [False, True], ids=["in order of end", "late"])
 @pytest.mark.parametrize("name", ALL)
-@settings(max_examples=10)
+@examples(10)
 @given(data=st.data())
 def test_a_technique_agrees_with_the_referee(name, late, data):
     time = data.draw(st.sampled_from([pa.int64(), pa.timestamp("us", "UTC"), pa.date32()]))
@@ -90,7 +92,7 @@ def test_a_technique_agrees_with_the_referee(name, late, data):
 
 
 @pytest.mark.parametrize("name", ALL)
-@settings(max_examples=8)
+@examples(8)
 @given(data=st.data())
 def test_a_measure_may_be_a_float(name, data):
     table = data.draw(span_streams(time=pa.float64(), columns={"x": "int"}))
@@ -100,7 +102,7 @@ def test_a_measure_may_be_a_float(name, data):
 
 
 @pytest.mark.parametrize("name", [*SLICING, "aggregate buckets"])
-@settings(max_examples=8)
+@examples(8)
 @given(data=st.data())
 def test_how_often_the_largest_value_comes_is_not_counted_twice(name, data):
     table = data.draw(span_streams(time=pa.int64(), key=[], columns={"x": "count"}))
@@ -108,7 +110,7 @@ def test_how_often_the_largest_value_comes_is_not_counted_twice(name, data):
     agree(ALL[name], query, data.draw(schedules(table, behind=8, times=("until",))), 0)
 
 
-@settings(max_examples=8)
+@examples(8)
 @given(data=st.data())
 def test_tuple_buckets_answer_quantiles_and_lists(data):
     table = data.draw(span_streams(time=pa.int64(), columns=COLUMNS))
@@ -125,6 +127,7 @@ def test_an_event_of_no_length_is_a_point_if_asked_for(name):
     assert ours.finish()["n"].to_pylist() == [1, 1, 1]
 
 
+@pytest.mark.usefixtures("compiled")
 @pytest.mark.parametrize("release", [50, wr.learned(0.9)], ids=["fixed", "learned"])
 @pytest.mark.parametrize("name", ALL)
 def test_a_long_stream_of_long_events_and_many_keys_agrees_with_the_engine(name, release):
@@ -239,7 +242,7 @@ def test_the_levels_of_section_4_3_1():
     assert {row["start"]: row["n"] for row in released}[50] == 91
 
 
-@settings(max_examples=8)
+@examples(8)
 @given(data=st.data())
 def test_one_level_is_slicing_without_levels(data):
     table = data.draw(span_streams(time=pa.int64(), key=[], columns=COLUMNS, min_size=1))

@@ -104,7 +104,7 @@ def test_functions_that_raise_or_give_no_partial_are_found_with_what_they_were_g
 
 
 def test_what_is_no_aggregate_is_refused():
-    with pytest.raises(wr.QueryError, match="3 is a int, and an aggregate is needed"):
+    with pytest.raises(wr.QueryError, match=r"an aggregate is needed, .* not 3"):
         check_aggregate(3)
 
 

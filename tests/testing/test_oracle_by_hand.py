@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 import windrow as wr
+from tests.referee import oracle, windows_of
+from tests.referee.placement import first_second
 from windrow.errors import DataError, QueryError
 from windrow.measure import Measure
-from windrow.testing import oracle, windows_of
-from windrow.testing.placement import first_second
 
 INTEGERS = Measure("t", pa.int64())
 
@@ -182,5 +182,5 @@ def test_an_integer_sum_that_does_not_fit_is_an_error():
 
 def test_an_unknown_column_is_an_error():
     query = wr.query(time="t", windows={"w": wr.tumbling(9)}, aggregates={"n": wr.sum("y")})
-    with pytest.raises(QueryError, match="unknown column 'y'"):
+    with pytest.raises(QueryError, match="there is no column 'y'"):
         oracle(query, pa.table({"t": [1]}))

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from functions import FUNCTIONS
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 
 import windrow as wr
+from tests.referee import ReferenceEngine, ReferenceOperator, answers, assert_same
+from tests.referee.strategies import SIGNALS, length, mixed_queries, punctual, queries, schedules, streams
 from windrow.errors import QueryError
 from windrow.query import Query
-from windrow.testing import ReferenceEngine, ReferenceOperator, answers, assert_same, replay, run_transcript
-from windrow.testing.strategies import SIGNALS, mixed_queries, punctual, queries, schedules, streams
+from windrow.testing import replay, run_transcript
 
 TRANSCRIPTS = sorted((Path(__file__).parent.parent / "transcripts").glob("*.yaml"))
 
@@ -59,9 +62,10 @@ def test_replaying_the_reference_changelog_gives_the_append_result(data):
     assert append.late() == update.late()
 
 
-def run(query: Query, steps: list[tuple[str, object]], *, mode: str, lateness: int) -> tuple[pa.Table, int]:
+def run(query: Query, steps: list[tuple[str, Any]], *, mode: str, lateness: int) -> tuple[pa.Table, int]:
     """All rows that the reference operator emits, and how many were late."""
-    operator = ReferenceOperator(query, mode=mode, lateness=lateness)
+    type_ = steps[0][1].schema.field("time").type
+    operator = ReferenceOperator(query, mode=mode, lateness=length(lateness, type_))
     parts = []
     for step, argument in steps:
         if step == "process":
@@ -85,7 +89,7 @@ def mixtures(draw, **options):  # type: ignore[no-untyped-def]
     return table, draw(mixed_queries(time=time, key=["bool"], columns=columns))
 
 
-@settings(max_examples=100)
+@examples(40)
 @given(mixtures(), st.data())
 def test_changelogs_of_all_kinds_of_windows_replay_to_the_append_result(case, data):
     table, query = case
@@ -97,7 +101,7 @@ def test_changelogs_of_all_kinds_of_windows_replay_to_the_append_result(case, da
     assert late == late_too
 
 
-@settings(max_examples=100)
+@examples(40)
 @given(mixtures(), st.data())
 def test_all_kinds_of_windows_are_a_function_of_the_events_alone(case, data):
     """Whatever the order and the watermarks: if nothing is late, it is the answer over all events."""

@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 import pytest
 
 import windrow as wr
+from tests.referee import oracle
 from windrow.errors import DataError, QueryError, UserFunctionError
-from windrow.testing import oracle
 
 
 def found(window: wr.Window, t: list[object], **columns: list[object]) -> list[tuple[object, ...]]:

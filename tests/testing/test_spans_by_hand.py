@@ -5,17 +5,19 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 
 import windrow as wr
+from tests.referee import ReferenceOperator, answers, assert_same, oracle, windows_of
+from tests.referee.placement import windows_over
+from tests.referee.span_strategies import ENDS, span_queries, span_streams, two_row_streams
+from tests.referee.strategies import aggregates, schedules, windows
 from windrow.errors import DataError, QueryError
 from windrow.measure import Measure
 from windrow.query import Query
-from windrow.testing import ReferenceOperator, answers, assert_same, oracle, replay, windows_of
-from windrow.testing.placement import windows_over
-from windrow.testing.span_strategies import ENDS, span_queries, span_streams, two_row_streams
-from windrow.testing.strategies import aggregates, schedules, windows
+from windrow.testing import replay
 
 INTEGERS = Measure("since", pa.int64())
 COLUMNS = {"x": "int", "s": "string"}
@@ -53,7 +55,7 @@ def test_windows_hold_some_of_a_lifespan_by_definition(window, span, expected):
     assert windows_over(window, INTEGERS, *span) == expected
 
 
-@settings(max_examples=50)
+@examples(50)
 @given(windows(pa.int64()), st.integers(-50, 50), st.integers(1, 60))
 def test_windows_of_a_lifespan_are_those_of_its_instants(window, start, length):
     instants = {w for tick in range(start, start + length) for w in windows_of(window, INTEGERS, tick)}
@@ -207,7 +209,7 @@ def run(query: Query, steps: list[tuple[str, object]], **options: object) -> tup
     return pa.concat_tables([p for p in parts if p.num_columns]), operator.late().num_rows
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(st.data())
 def test_without_late_events_the_reference_operator_gives_the_oracles_answer(data):
     span = data.draw(st.sampled_from([WHOLE, wr.span("since", "until", contributes="prorated")]))
@@ -221,7 +223,7 @@ def test_without_late_events_the_reference_operator_gives_the_oracles_answer(dat
         assert_same(expected, replay(result) if mode == "update" else result, note=mode)
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(st.data())
 def test_changelogs_replay_to_the_append_result(data):
     span = wr.span("since", "until", release=data.draw(st.sampled_from([0, 4])))
@@ -235,7 +237,7 @@ def test_changelogs_replay_to_the_append_result(data):
     assert late == late_too
 
 
-@settings(max_examples=15)
+@examples(15)
 @given(st.data())
 def test_changelogs_of_open_events_replay_to_the_append_result(data):
     """Without a lateness: with one, an end may be too late for a changelog and in time for final windows."""

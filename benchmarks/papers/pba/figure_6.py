@@ -56,7 +56,7 @@ def engine(values: np.ndarray, rows: int, every: int, batch: int) -> Work:
         rest = Source(given.name, given.table.slice(rows), given.times[rows:]).first(events, batch)
         operator = asked(rows, every).operator()
         operator.process(given.table.slice(0, rows))
-        operator.advance(int(given.times[rows - 1]))
+        operator.advance(given.table["ts"][rows - 1])
         return clocked(partial(exhaust, operator, rest))()
 
     return work

@@ -105,8 +105,8 @@ class CountBuffer:
         times, values = events["ts"].cast(pa.int64()).to_numpy(), events["value"].to_numpy()
         self._held = insert(self._times, self._values, self._held, times, values)
 
-    def advance(self, watermark: int) -> pa.Table:
-        known = int(np.searchsorted(self._times[: self._held], watermark))
+    def advance(self, watermark: pa.Scalar) -> pa.Table:
+        known = int(np.searchsorted(self._times[: self._held], watermark.cast(pa.int64()).as_py()))
         return self._give(known, complete=True)
 
     def finish(self) -> pa.Table:

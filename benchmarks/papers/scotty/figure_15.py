@@ -47,7 +47,7 @@ def kept(operator: Any, given: Source) -> int:
     """Bytes that an operator keeps while all tuples may still be followed by late ones."""
     (batch,) = given.first(len(given), len(given)).batches
     operator.process(batch)
-    operator.advance(int(given.times[0]))
+    operator.advance(given.table["ts"][0])
     if isinstance(operator, Operator):
         metrics = operator.metrics()
         return TUPLE * metrics.pending + PARTIAL * metrics.live_slices

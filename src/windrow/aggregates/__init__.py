@@ -5,7 +5,9 @@ from windrow.aggregates.base import Aggregate, Algebra
 from windrow.aggregates.bloom_filter import bloom_filter
 from windrow.aggregates.count import count
 from windrow.aggregates.distinct import distinct
-from windrow.aggregates.extremes import max_, max_count, min_, min_count
+from windrow.aggregates.extremes import max_ as max
+from windrow.aggregates.extremes import max_count, min_count
+from windrow.aggregates.extremes import min_ as min
 from windrow.aggregates.first_last import first, last
 from windrow.aggregates.geometric_mean import geometric_mean
 from windrow.aggregates.histogram import histogram
@@ -46,11 +48,11 @@ __all__ = [
     "kll_quantile",
     "last",
     "m4",
-    "max_",
+    "max",
     "max_count",
     "mean",
     "median",
-    "min_",
+    "min",
     "min_count",
     "moments",
     "quantile",

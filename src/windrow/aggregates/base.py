@@ -25,6 +25,7 @@ from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windrow.errors import QueryError
 
@@ -146,9 +147,19 @@ class Aggregate:
     columns: tuple[str, ...]
     algebra: Algebra
 
+    def __post_init__(self) -> None:
+        for column in self.columns:
+            if not isinstance(column, str) or not column:
+                computed = ": compute it into a column first" if isinstance(column, pc.Expression) else ""
+                raise QueryError(
+                    f'an aggregate reads a column by its name, such as "amount", and not {column!r}{computed}'
+                )
+
     def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
         """What to keep and how to lower it, for columns of these types."""
-        raise TypeError(f"{type(self).__name__} does not say how it is computed")
+        raise QueryError(
+            f"{type(self).__name__} does not say how it is computed: wr.aggregate makes one of your own"
+        )
 
 
 def guessed(aggregate: Aggregate) -> Bound | None:
@@ -164,7 +175,7 @@ def guessed(aggregate: Aggregate) -> Bound | None:
 def require_aggregate(aggregate: object) -> None:
     """A QueryError if it is none."""
     if not isinstance(aggregate, Aggregate):
-        raise QueryError(f"{aggregate!r} is a {type(aggregate).__name__}, and an aggregate is needed")
+        raise QueryError(f'an aggregate is needed, such as wr.sum("amount"), not {aggregate!r}')
 
 
 def kind_of(type_: pa.DataType, *, what: str) -> Kind:

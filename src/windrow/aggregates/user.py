@@ -37,6 +37,7 @@ def same(partial):  # type: ignore[no-untyped-def]
 @cache
 def as_function(given: Callable[..., Any], arguments: int) -> Callable[..., Any]:
     """A function written in Python, which can be compiled, around one that is not: `max`, a class."""
+    given = getattr(given, "py_func", given)  # Numba's, if the user has compiled it
     if isinstance(given, types.FunctionType):
         return given
 
@@ -51,6 +52,7 @@ def as_function(given: Callable[..., Any], arguments: int) -> Callable[..., Any]
 
     wrapper: Any = {1: one, 2: two}.get(arguments, many)
     wrapper.__name__ = str(getattr(given, "__name__", type(given).__name__))
+    wrapper.__module__ = "__main__"  # not one of windrow's own
     return wrapper
 
 
@@ -108,13 +110,18 @@ def aggregate(
     commutative: bool = True,
     name: str | None = None,
 ) -> UserAggregate:
-    """An aggregate from `lift`, `combine` and `lower`; the result is a float64 column.
+    """An aggregate from `lift`, `combine` and `lower`; the result is what `lower` returns: int64, bool or float64.
 
     The parameters of `lift` are the columns it reads, unless `columns` names them. `identity` is
     the partial of nothing: `combine(identity, p)` must be `p`. `commutative=False` says that the
     order of events matters; then events are kept, and combined in event-time order. `invert(a, b)`
     takes `b` back out of `a`: `invert(combine(a, b), b)` must be `a`. It makes long windows cheap, is
     used where all numbers are integers, and needs a `combine` for which the order does not matter.
+
+    A number of the partial is an integer if it is one in `identity` and in all that `lift` and `combine` return. Integers
+    have 64 bits: where a function makes one that needs more, also on the way, a UserFunctionError says so. Functions that
+    Numba cannot compile are called once with ones, to learn what they return. What NumPy's own functions make keeps
+    NumPy's arithmetic.
 
     >>> import windrow as wr, pyarrow as pa
     >>> vwap = wr.aggregate(
@@ -138,6 +145,7 @@ def aggregate(
         )
     if columns is None:
         columns = list(inspect.signature(lift).parameters)
+    columns = [columns] if isinstance(columns, str) else columns
     if not columns:
         raise QueryError("an aggregate needs at least one column: lift has no parameters")
     label = name or str(getattr(lift, "__name__", "aggregate"))
@@ -151,6 +159,8 @@ def aggregate(
     for value in values:
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise QueryError(f"identity must hold integers and floats only, not {value!r}")
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise QueryError(f"identity {value} does not fit in 64 bits")
     return UserAggregate(
         tuple(columns),
         lift,

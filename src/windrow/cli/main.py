@@ -17,6 +17,11 @@ from windrow.errors import WindrowError
 
 WRONG = 2
 INTERRUPTED = 128 + signal.SIGINT
+# What has to be installed for a package that not every command needs: a file is checked without Spark.
+_CLI = "pip install 'windrow-stream[cli]', or '.[cli]' in a clone"
+_PIPELINES = "pip install 'windrow-stream[pipelines]', or '.[pipelines]' in a clone"
+_POSTGRES = "pip install 'windrow-stream[postgres]', or '.[postgres]' in a clone"
+INSTALL = {"yaml": _CLI, "rich": _CLI, "pyspark": _PIPELINES, "pandas": _PIPELINES, "psycopg": _POSTGRES}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -48,19 +53,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     asked = parser.parse_args(given)
     try:
         from windrow.cli.pipeline import Command, pipeline_command
-    except ModuleNotFoundError as missing:
-        print(f"this needs the package {missing.name!r}: pip install 'windrow[cli]'", file=sys.stderr)
-        return WRONG
-    command = Command(
-        file=asked.file,
-        master=asked.master,
-        settings=dict(asked.conf),
-        check=asked.check,
-        explain=asked.explain,
-        given=tuple(given),
-    )
-    try:
+
+        command = Command(
+            file=asked.file,
+            master=asked.master,
+            settings=dict(asked.conf),
+            check=asked.check,
+            explain=asked.explain,
+            given=tuple(given),
+        )
         return pipeline_command(command)
+    except ModuleNotFoundError as missing:
+        package = str(missing.name).partition(".")[0]
+        if package not in INSTALL:
+            raise
+        print(f"this needs the package {package!r}: {INSTALL[package]}", file=sys.stderr)
+        return WRONG
     except WindrowError as problem:
         print(problem, file=sys.stderr)
         return WRONG

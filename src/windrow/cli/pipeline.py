@@ -43,8 +43,10 @@ def pipeline_command(command: Command) -> int:
     pipeline = load(command.file)
     if command.check:
         query = pipeline.query
+        unknown = getattr(pipeline.source, "schema", None) is None
         print(
             f"{command.file} is sound: {_counted(len(query.windows), 'window')}, {_counted(len(query.aggregates), 'aggregate')}"
+            + ("; its source declares no columns, so none were checked" if unknown else "")
         )
         return 0
     # PySpark takes a second to load: whatever is wrong with the file is told before.
@@ -61,10 +63,9 @@ def pipeline_command(command: Command) -> int:
 
 def _explained(spark: SparkSession, command: Command, pipeline: Pipeline) -> int:
     from windrow.pipelines.run import events
+    from windrow.spark.explain import explain
 
-    options = {name: value for name, value in pipeline.options.items() if name != "lateness"}
-    lateness = pipeline.options.get("lateness", 0)
-    print(pipeline.query.explain(engine="spark", df=events(spark, pipeline), lateness=lateness, **options))
+    print(explain(pipeline.query, events(spark, pipeline), **pipeline.options))
     return 0
 
 

@@ -13,6 +13,7 @@
     predicates.py conditions on events
     partials/     what a slice keeps: scalars, sketches, multisets, sequences
     templates.py  the loops over partials, as source; compiler.py makes them fast, cache.py keeps them
+    integers.py   integers of user functions, which do not wrap around
     emission.py   windows due -> a result table
     settings.py   how an operator runs, and what it has counted
     snapshot/     the operator as bytes, and back

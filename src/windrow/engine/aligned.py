@@ -24,20 +24,23 @@ from windrow.engine.emission import Emission, Ledger
 from windrow.engine.engine import IDLE_BYTES, Engine
 from windrow.engine.loads import Events, Parcel
 from windrow.engine.partials import Log, Multisets, Numbers, Store
-from windrow.engine.settings import Settings
 from windrow.engine.slices import Slices
 from windrow.engine.windows import Due, due_windows
 from windrow.errors import LimitError
 from windrow.measure import Tick
+from windrow.options import OperatorOptions
 from windrow.planner.window_set import FEW, UNMERGED, WindowSet
-from windrow.query import Query
+from windrow.spec import QuerySpec
 from windrow.windows.base import Window
+
+# So many slices at once are not expected to come again.
+MANY = 1 << 20
 
 
 class Aligned(Engine):
     """See the module."""
 
-    def __init__(self, query: Query, settings: Settings, schema: pa.Schema) -> None:
+    def __init__(self, query: QuerySpec, settings: OperatorOptions, schema: pa.Schema) -> None:
         super().__init__(query, settings, schema)
         dtype = self.measure.dtype
         self.stride = max(1, self.keys.count)
@@ -199,7 +202,7 @@ class Aligned(Engine):
                 f"{len(self.slices) + need:,} slices of {self.keys.count:,} keys are {cells:,} live slices, "
                 f"more than the limit of max_slices={self.settings.max_slices:,}; nothing of this batch was taken"
             )
-        capacity = self.slices.room(need, tight=stride > FEW)
+        capacity = self.slices.room(need, tight=stride > FEW or need > MANY)
         if stride != self.stride or capacity != self.slices.capacity or self.presence.stride == 0:
             self.resize(capacity, stride, slice(0, self.keys.count))
 

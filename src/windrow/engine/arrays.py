@@ -14,13 +14,25 @@ def ranges(low: np.ndarray, high: np.ndarray) -> np.ndarray:
     return np.arange(ends[-1] if len(ends) else 0) + np.repeat(low - ends + size, size)
 
 
+def distances(starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """How far it is from starts to ends, as floats; without a sign on the way, because it need not be an int64."""
+    if starts.dtype.kind != "f":
+        starts, ends = starts.astype(np.uint64), ends.astype(np.uint64)
+    return (ends - starts).astype(np.float64)
+
+
 def different(numbers: np.ndarray, limit: int) -> np.ndarray:
     """The different ones of numbers in 0 .. limit-1, ascending: by a table if they are many."""
     if 16 * len(numbers) > limit:
         flags = np.zeros(limit, bool)
         flags[numbers] = True
         return np.flatnonzero(flags)
-    numbers = np.sort(numbers)
+    return ascending(numbers)
+
+
+def ascending(*parts: np.ndarray) -> np.ndarray:
+    """The different ones of all numbers, ascending: O(numbers) if each part is so already, which np.unique is not."""
+    numbers = np.sort(np.concatenate(parts), kind="stable")
     new = np.ones(len(numbers), bool)
     new[1:] = numbers[1:] != numbers[:-1]
     return numbers[new]

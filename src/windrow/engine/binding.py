@@ -14,12 +14,14 @@ import pyarrow as pa
 from windrow.aggregates.base import Aggregate, Bound, Scalars
 from windrow.aggregates.count import COUNT
 from windrow.engine.columns import Coder
-from windrow.engine.pairing import require_pairing, store_named
+from windrow.engine.pairing import require_pairing
 from windrow.engine.partials import Log, Numbers, Store, store_for
+from windrow.engine.user_functions import bind
 from windrow.errors import QueryError
 from windrow.measure import Measure
-from windrow.query import Query
 from windrow.schema import require_columns
+from windrow.spec import QuerySpec
+from windrow.stores import store_named
 
 StoreKey = tuple[Any, tuple[str, ...]]
 
@@ -46,7 +48,7 @@ class Binding:
     """See the module."""
 
     def __init__(
-        self, query: Query, schema: pa.Schema, store: str = "auto", derived: tuple[pa.Field, ...] = ()
+        self, query: QuerySpec, schema: pa.Schema, store: str = "auto", derived: tuple[pa.Field, ...] = ()
     ) -> None:
         self._merged_by = store
         self.derived = {field.name for field in derived}
@@ -68,7 +70,7 @@ class Binding:
         for name, aggregate in query.aggregates.items():
             self.add(name, aggregate)
 
-    def read_windows(self, query: Query) -> None:
+    def read_windows(self, query: QuerySpec) -> None:
         """Know the columns that windows read."""
         self.window_columns = tuple(c for window in query.windows.values() for c in window.columns)
 
@@ -77,7 +79,7 @@ class Binding:
         require_columns(self.types, aggregate.columns)
         types = tuple(self.types.field(c).type for c in aggregate.columns)
         try:
-            bound = aggregate.bind(types)
+            bound = bind(aggregate, types)
         except QueryError as problem:
             raise QueryError(f"aggregate {name!r}: {problem}") from None
         key = (bound.partial, aggregate.columns)

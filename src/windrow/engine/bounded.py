@@ -15,15 +15,16 @@ from windrow.aggregates.base import text_type
 from windrow.engine.columns import batches, whole
 from windrow.engine.operator import Operator
 from windrow.errors import DataError, UserFunctionError
-from windrow.query import Query
+from windrow.options import OperatorOptions
 from windrow.span import Span
+from windrow.spec import QuerySpec
 
 BATCH = 1 << 20
 
 
-def run(query: Query, events: Any, *, on_bad: str) -> pa.Table:
+def run(query: QuerySpec, events: Any, *, on_bad: str) -> pa.Table:
     """See `Query.run`."""
-    return answer(query.operator(on_bad=on_bad), events)
+    return answer(Operator(query, OperatorOptions(on_bad=on_bad)), events)
 
 
 def answer(operator: Operator, events: Any) -> pa.Table:

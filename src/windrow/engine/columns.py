@@ -20,6 +20,11 @@ from windrow.measure import Measure
 
 def batches(events: Any) -> Iterator[pa.RecordBatch]:
     """Record batches from anything that speaks Arrow, or from an iterator of such things."""
+    if type(events).__module__.startswith("pyspark."):
+        raise QueryError(
+            f"this is a Spark {type(events).__name__}: query.on_spark(df) answers the query on Spark, and "
+            "df.toArrow() brings its rows here"
+        )
     if isinstance(events, pa.RecordBatch):
         yield events
     elif isinstance(events, pa.Table):

@@ -26,6 +26,7 @@ import numba
 
 from windrow.engine.cache import cache_directory, compiled_once
 from windrow.engine.fingerprint import code_of, names_in
+from windrow.engine.integers import Checking, interpreted, total
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 # A user's ZeroDivisionError must be raised, not turned into inf.
@@ -34,6 +35,7 @@ USER_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "python"}
 UNCOUNTED: dict[str, Any] = {"_nrt": False}
 # What only compiled code calls needs no way in from Python, which takes as long to compile as the function.
 INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+CALLED = (types.FunctionType, numba.core.dispatcher.Dispatcher)
 
 
 class InterpretedWarning(UserWarning):
@@ -50,8 +52,11 @@ def _options(user: bool, allocates: bool) -> dict[str, Any]:
 
 
 def _compiled(function: Any, options: dict[str, Any], seen: dict[Any, Any]) -> Any:
+    user = options["error_model"] == "python"
     if isinstance(function, numba.core.dispatcher.Dispatcher):
-        return function
+        if not user or not _is_users(function.py_func):
+            return function
+        function = function.py_func  # its integers are checked as those of other functions are
     key = (function, *options.items())
     if key in _DISPATCHERS:
         return _DISPATCHERS[key]
@@ -60,10 +65,15 @@ def _compiled(function: Any, options: dict[str, Any], seen: dict[Any, Any]) -> A
     seen[function] = function
     names = names_in(function.__code__)
     scope = {
-        name: _compiled(value, options, seen) if isinstance(value, types.FunctionType) else value
+        name: _compiled(value, options, seen) if isinstance(value, CALLED) else value
         for name, value in function.__globals__.items()
         if name in names
     }
+    checking = {}
+    if user and _is_users(function):
+        checking = {"pipeline_class": Checking}
+        if "sum" in names:
+            scope.setdefault("sum", _compiled(total, options, seen))
     # A cached function is rebuilt in the module that its scope names.
     scope["__name__"] = function.__module__
     scope["__builtins__"] = function.__globals__.get("__builtins__", __builtins__)
@@ -71,13 +81,16 @@ def _compiled(function: Any, options: dict[str, Any], seen: dict[Any, Any]) -> A
     if function.__closure__ is not None:
         contents = [cell.cell_contents for cell in function.__closure__]
         cells = tuple(
-            types.CellType(_compiled(c, options, seen) if isinstance(c, types.FunctionType) else c)
-            for c in contents
+            types.CellType(_compiled(c, options, seen) if isinstance(c, CALLED) else c) for c in contents
         )
     clone = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__, cells)
-    dispatcher = numba.njit(**options)(clone)
+    dispatcher = numba.njit(**options, **checking)(clone)
     _DISPATCHERS[key] = dispatcher
     return dispatcher
+
+
+def _is_users(function: Any) -> bool:
+    return not str(function.__module__).startswith("windrow.")
 
 
 _DISPATCHERS: dict[Any, Any] = {}
@@ -98,7 +111,11 @@ def _bound(function: Any, given: dict[Any, Any], seen: dict[Any, Any]) -> Any:
     if function in seen:
         return seen[function]
     names = names_in(function.__code__)
-    called = {n: f for n, f in function.__globals__.items() if n in names and _is_plain(f)}
+    called = {
+        n: f
+        for n, f in function.__globals__.items()
+        if n in names and isinstance(f, types.FunctionType) and (f.__closure__ is None or f in given)
+    }
     put = {n: _bound(f, given, seen) for n, f in called.items()}
     if all(put[n] is f for n, f in called.items()):
         seen[function] = function
@@ -108,10 +125,6 @@ def _bound(function: Any, given: dict[Any, Any], seen: dict[Any, Any]) -> Any:
     clone.__qualname__ = function.__qualname__
     seen[function] = clone
     return clone
-
-
-def _is_plain(thing: Any) -> bool:
-    return isinstance(thing, types.FunctionType) and thing.__closure__ is None
 
 
 def kernel(
@@ -137,6 +150,8 @@ def _build(source: str, name: str, functions: dict[str, Any], user: bool, alloca
     if user:
         # Whether a user's function makes arrays is found out when it is compiled.
         ways = [_options(user, False), _options(user, True)][allocates:]
+        if any(hasattr(function, "is_interpreted") for _, function in _users_own(functions)):
+            ways = []
         fast = [numba.njit(**o)(_scope(source, functions, o)[name]) for o in ways]
         return _UserKernel(source, name, functions, fast)
     options = _options(user, allocates)
@@ -187,7 +202,12 @@ class _UserKernel:
         self._fast = fast
         self.was_compiled = False
         self._functions = functions
-        slow: dict[str, Any] = {k: f for k, f in functions.items() if f is not None}
+        own = {f: f if hasattr(f, "is_interpreted") else interpreted(f) for _, f in _users_own(functions)}
+        slow: dict[str, Any] = {
+            role: bound(f, own) if isinstance(f, types.FunctionType) else f
+            for role, f in functions.items()
+            if f is not None
+        }
         exec("import numpy as np", slow)
         exec(compile(source, "<windrow kernel>", "exec"), slow)
         self._slow = slow[name]
@@ -211,10 +231,7 @@ _WARNED: set[Any] = set()
 
 
 def warn_interpreted(functions: dict[str, Any], problem: Exception) -> None:
-    """Say once, for a set of user functions, that they run interpreted, and why.
-
-    Of functions that were put around those of the user's, the user's own are named.
-    """
+    """Say once, for a set of user functions, that they run interpreted, and why."""
     own = _users_own(functions) or [(role, f) for role, f in functions.items() if f is not None]
     given = {function for _, function in own}
     if given & _WARNED:
@@ -231,18 +248,18 @@ def warn_interpreted(functions: dict[str, Any], problem: Exception) -> None:
 
 
 def _users_own(functions: dict[str, Any]) -> list[tuple[str, Any]]:
-    """The functions, and what they are for, that others were put `around`, however deep these are called."""
+    """The functions of the user's, and what they are for, however deep those given call them."""
     found: dict[Any, str] = {}
     seen: set[Any] = set()
-    waiting = list(functions.values())
+    waiting = list(functions.items())
     while waiting:
-        function = waiting.pop(0)
+        role, function = waiting.pop(0)
         if not isinstance(function, types.FunctionType) or function in seen:
             continue
         seen.add(function)
-        if hasattr(function, "around"):
-            found[function.around] = function.__name__
+        if _is_users(function):
+            found[function] = role.rstrip("_")
             continue
         names = names_in(function.__code__)
-        waiting += [called for name, called in function.__globals__.items() if name in names]
+        waiting += [(name, called) for name, called in function.__globals__.items() if name in names]
     return [(role, function) for function, role in found.items()]

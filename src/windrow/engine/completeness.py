@@ -18,7 +18,6 @@ from windrow.engine.edges import edges_between
 from windrow.engine.slices import Slices
 from windrow.measure import Tick
 from windrow.planner.window_set import WindowSet
-from windrow.windows.band import PlacedBand
 
 
 def first_complete(alone: WindowSet, slices: Slices, floor: Tick | None) -> Tick | None:
@@ -49,10 +48,6 @@ def first_start(windows: WindowSet, point: Tick) -> Tick:
         while np.any(windows.starts(k) < point):
             k += windows.starts(k) < point
         candidates.append(windows.starts(k).min())
-    for _, placement in windows.irregular:
-        if isinstance(placement, PlacedBand):
-            candidates += [placement.start] if placement.start >= point else []
-        else:
-            starts, _ = placement.windows(point, point + 2 * placement.length)
-            candidates += starts[starts >= point][:1].tolist()
+    firsts = (placement.first_start(point) for _, placement in windows.irregular)
+    candidates += [first for first in firsts if first is not None]
     return min(candidates, default=windows.measure.highest)

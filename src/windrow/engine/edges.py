@@ -7,18 +7,19 @@
 
 `edges_between` gives every edge in a range, the last one at or before it and the first one after
 it. Where a range holds far more edges than events (one event dated 2099), `edges_around` gives only
-the edges next to the events.
+the edges next to the events, and `edges_in` those of the stretches that events last.
 """
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
+from windrow.engine.arrays import ascending, distances
 from windrow.engine.cache import jit
 from windrow.measure import INT64_MAX, Tick
 from windrow.planner.window_set import WindowSet
-from windrow.windows.band import PlacedBand
-from windrow.windows.calendar import PlacedCalendar
 
 # Small batches make edges for so many batches ahead, as long as these are not too many.
 AHEAD = 64
@@ -39,18 +40,38 @@ def mark_progressions(periods, phases, base, high, step, marks):  # type: ignore
 
 
 @jit
-def list_progressions(periods, phases, rests, base, high, out):  # type: ignore[no-untyped-def]
-    """Write every edge in (base, high] to `out`, unsorted; how many there are."""
+def list_stretches(periods, phases, rests, low, high, out):  # type: ignore[no-untyped-def]
+    """Write the edges of each stretch [low[s], high[s]] to `out`, the last one before it and the first one after it.
+
+    Stretches ascend and do not overlap; each edge is written once, and so `out` ascends. How many there are.
+    """
     count = 0
-    for i in range(periods.shape[0]):
-        period, phase, rest = periods[i], phases[i], rests[i]
-        k = np.int64((base - phase - rest) // period) - 1
-        while phase + k * period + rest <= base:
-            k += 1
-        while phase + k * period + rest <= high:
-            out[count] = phase + k * period + rest
-            count += 1
-            k += 1
+    following = np.empty(periods.shape[0], np.int64)
+    for s in range(low.shape[0]):
+        for i in range(periods.shape[0]):
+            period, phase, rest = periods[i], phases[i], rests[i]
+            k = np.int64((low[s] - phase - rest) // period)
+            while phase + (k + 1) * period + rest <= low[s]:
+                k += 1
+            while phase + k * period + rest > low[s]:
+                k -= 1
+            following[i] = k
+        edge = phases[0] + following[0] * periods[0] + rests[0]
+        for i in range(1, periods.shape[0]):
+            edge = max(edge, phases[i] + following[i] * periods[i] + rests[i])
+        for i in range(periods.shape[0]):
+            following[i] += 1
+        while True:
+            if count == 0 or edge > out[count - 1]:
+                out[count] = edge
+                count += 1
+            if edge > high[s]:
+                break
+            edge = phases[0] + following[0] * periods[0] + rests[0]
+            for i in range(1, periods.shape[0]):
+                edge = min(edge, phases[i] + following[i] * periods[i] + rests[i])
+            for i in range(periods.shape[0]):
+                following[i] += np.int64(phases[i] + following[i] * periods[i] + rests[i] == edge)
     return count
 
 
@@ -89,13 +110,7 @@ def neighbours(windows: WindowSet, times: np.ndarray) -> tuple[np.ndarray, np.nd
 
 def irregular_edges(windows: WindowSet, times: np.ndarray) -> list[np.ndarray]:
     """The edges of each irregular window around `times`, sorted."""
-    found = []
-    for _, placement in windows.irregular:
-        if isinstance(placement, PlacedBand):
-            found.append(np.array([placement.start, placement.end], times.dtype))
-        elif len(times):
-            found.append(np.union1d(*placement.windows_at(times)))
-    return found
+    return [placement.edges(times) for _, placement in windows.irregular]
 
 
 def edges_between(windows: WindowSet, low: Tick, high: Tick) -> np.ndarray:
@@ -108,8 +123,28 @@ def edges_between(windows: WindowSet, low: Tick, high: Tick) -> np.ndarray:
     for _, placement in windows.irregular:
         edges = np.union1d(*placement.windows(low, high))
         inner.append(edges[(edges > base) & (edges <= ends[1])])
-    middle = inner[0] if len(inner) == 1 else np.unique(np.concatenate(inner))
+    middle = inner[0] if len(inner) == 1 else ascending(*inner)
     return np.concatenate([before[:1], middle, np.array([beyond], middle.dtype)])
+
+
+def edges_in(windows: WindowSet, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """As `edges_between`, of several stretches of time, which ascend and do not overlap; O(edges)."""
+    if windows.irregular:
+        parts = [edges_between(windows, a, b) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
+        # Neighbours have at most the edges between them in common.
+        cut = [np.searchsorted(b, a[-1], side="right") for a, b in pairwise(parts)]
+        return np.concatenate([parts[0], *(part[c:] for part, c in zip(parts[1:], cut, strict=True))])
+    return _listed(windows, low, high)
+
+
+def _listed(windows: WindowSet, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    edges = np.empty(stretched(windows, low, high), windows.measure.dtype)
+    return edges[: list_stretches(windows.periods, windows.phases, windows.rests, low, high, edges)]
+
+
+def stretched(windows: WindowSet, low: np.ndarray, high: np.ndarray) -> int:
+    """As `estimate`, of all stretches; never too few."""
+    return estimate(windows, 0.0, distances(low, high).sum()) + (2 + 2 * len(windows.periods)) * len(low)
 
 
 def _periodic_edges(windows: WindowSet, base: Tick, low: Tick, high: Tick) -> np.ndarray:
@@ -124,9 +159,9 @@ def _periodic_edges(windows: WindowSet, base: Tick, low: Tick, high: Tick) -> np
         marks = np.zeros(int((high - base) // step) + 1, np.bool_)
         mark_progressions(windows.periods, windows.phases, base, high, step, marks)
         return np.flatnonzero(marks) * step + base
-    room = np.empty(count + 4 * len(windows.periods), windows.measure.dtype)
-    written = list_progressions(windows.periods, windows.phases, windows.rests, base, high, room)
-    return np.unique(room[:written])
+    return _listed(windows, np.array([base], windows.measure.dtype), np.array([high], windows.measure.dtype))[
+        1:-1
+    ]
 
 
 def estimate(windows: WindowSet, low: Tick, high: Tick) -> int:
@@ -134,14 +169,13 @@ def estimate(windows: WindowSet, low: Tick, high: Tick) -> int:
     span = float(high) - float(low)
     edges = (span / windows.periods.astype(np.float64)).sum()
     # A date is a hundred times dearer than an edge of a periodic window.
-    edges += sum(100 * span / p.length for _, p in windows.irregular if isinstance(p, PlacedCalendar))
+    edges += sum(100 * span / p.slide for _, p in windows.irregular if p.slide)
     return int(min(edges, 1e18)) + 2 * len(windows.periods)
 
 
 def edges_around(windows: WindowSet, times: np.ndarray) -> np.ndarray:
     """The edges next to each of `times`: enough to cut these events, however far apart they are."""
-    before, after = neighbours(windows, np.unique(times))
-    return np.union1d(before, after)
+    return ascending(*neighbours(windows, ascending(times)))
 
 
 class Edges:

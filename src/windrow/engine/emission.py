@@ -20,7 +20,7 @@ from windrow.engine.user_functions import lower_failed, named
 from windrow.engine.windows import Due
 from windrow.errors import DataError, UserFunctionError
 from windrow.measure import Tick
-from windrow.query import Query
+from windrow.spec import QuerySpec
 
 if TYPE_CHECKING:
     from windrow.engine.engine import Engine
@@ -42,7 +42,7 @@ def result_schema(engine: Engine) -> pa.Schema:
     return pa.schema(fields)
 
 
-def empty_result(query: Query, mode: str) -> pa.Table:
+def empty_result(query: QuerySpec, mode: str) -> pa.Table:
     """A result without rows, before any batch has told the types."""
     names = [*query.key, "window", "start", "end", *query.aggregates]
     names += ["op", "revision"] if mode == "update" else []

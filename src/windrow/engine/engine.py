@@ -28,13 +28,13 @@ from windrow.engine.emission import result_schema
 from windrow.engine.keys import Keys
 from windrow.engine.loads import Parcel
 from windrow.engine.partials import Log, Numbers, Store
-from windrow.engine.settings import Settings
 from windrow.engine.user_functions import blame, named
 from windrow.engine.windows import Due
 from windrow.errors import LimitError, QueryError, UserFunctionError
 from windrow.measure import Measure, Tick
+from windrow.options import OperatorOptions
 from windrow.planner.window_set import FEW, WindowSet
-from windrow.query import Query
+from windrow.spec import QuerySpec
 from windrow.windows.base import Window
 
 # An engine without a slice does not hold on to more memory than this.
@@ -50,12 +50,14 @@ class Engine:
 
     may_have_empty_slices = False
 
-    def __init__(self, query: Query, settings: Settings, schema: pa.Schema) -> None:
+    def __init__(self, query: QuerySpec, settings: OperatorOptions, schema: pa.Schema) -> None:
         self.query = query
         self.settings = settings
         self.binding = self.bound(query, schema)
         self.measure: Measure = self.binding.measure
-        self.lateness = self.measure.ticks(settings.lateness, what="lateness")
+        self.lateness = self.measure.ticks(settings.allowed_lateness, what="lateness")
+        if settings.bound_ahead is not None:
+            self.measure.ticks(settings.bound_ahead, what="max_ahead")
         self.keys = Keys(self.binding.key_schema)
         self.presence = self.binding.presence
         self.complete_from: dict[str, Tick] = {}
@@ -69,11 +71,11 @@ class Engine:
         self.result_schema = result_schema(self)
 
     @property
-    def asked(self) -> Query:
+    def asked(self) -> QuerySpec:
         """The query as the user gave it, for the windows of this engine."""
         return self.query
 
-    def bound(self, query: Query, schema: pa.Schema) -> Binding:
+    def bound(self, query: QuerySpec, schema: pa.Schema) -> Binding:
         """The query fitted to the types of a table."""
         return Binding(query, schema, self.settings.store)
 
@@ -181,11 +183,13 @@ class Engine:
                 try:
                     target.fold(part, inputs, stamps)
                 except Exception as problem:  # a user's function may raise anything
-                    roll_back(undo)
-                    if isinstance(problem, UserFunctionError):
-                        raise
                     places = None if origin is None else origin if rows is None else origin[rows]
-                    raise blame(partial, inputs, places, problem) from problem
+                    failed = problem
+                    if not isinstance(problem, UserFunctionError):
+                        before = int(undo[-1][2].sum())
+                        failed = blame(target, part, inputs, places, problem, before=before)
+                    roll_back(undo)
+                    raise failed from problem
 
     def targets(self, store: Store, segments: Any) -> list[tuple[Any, Any]]:
         """What the events of a store are folded into, and the segments of each."""

@@ -29,28 +29,26 @@ from windrow.engine.keyed.engine import Keyed
 from windrow.engine.keys import Words
 from windrow.engine.loads import ROLE, Events, packed
 from windrow.engine.partials import Numbers
-from windrow.engine.settings import Settings
 from windrow.engine.spanning.lifespans import Lifespans
 from windrow.engine.spanning.parcels import in_halves, obstacle_to_slices, of_instants
 from windrow.errors import QueryError
-from windrow.query import Query
+from windrow.options import OperatorOptions
 from windrow.span import Span
-from windrow.windows.layout import is_aligned
-from windrow.windows.session import Session
+from windrow.spec import QuerySpec
 
 # Events have been looked at before they come here; how many slices they make is for the receiver to judge.
-SETTINGS = Settings.of("append", 0, "raise", 2**62, None)
+SETTINGS = OperatorOptions(max_slices=2**62)
 
 
-def obstacle(query: Query, schema: pa.Schema) -> str | None:
+def obstacle(query: QuerySpec, schema: pa.Schema) -> str | None:
     """Why events of this query cannot become slices before they meet their operator; None if they can."""
     return obstacle_of(query, Binding(query, schema))
 
 
-def obstacle_of(query: Query, binding: Binding) -> str | None:
+def obstacle_of(query: QuerySpec, binding: Binding) -> str | None:
     """As `obstacle`, of a query that is bound to its types."""
     for name, window in query.windows.items():
-        if not is_aligned(window) and not (isinstance(window, Session) and window.gap is not None):
+        if window.layout != "aligned" and window.gap is None:
             return (
                 f"window {name!r} ({window}) does not cut all keys alike, and is no session of a static gap"
             )
@@ -84,14 +82,14 @@ def _why_not(answer: Answer, binding: Binding) -> str | None:
     return None
 
 
-def slice_schema(query: Query, schema: pa.Schema) -> pa.Schema:
+def slice_schema(query: QuerySpec, schema: pa.Schema) -> pa.Schema:
     """The schema of the slice batches that events of this schema become."""
     return loads.slice_schema(_engine(query, schema))
 
 
-def _engine(query: Query, schema: pa.Schema) -> Aligned | Keyed:
+def _engine(query: QuerySpec, schema: pa.Schema) -> Aligned | Keyed:
     """An empty engine for the query; an error if its events cannot become slices."""
-    kind: Any = Aligned if all(map(is_aligned, query.windows.values())) else Keyed
+    kind: Any = Aligned if all(w.layout == "aligned" for w in query.windows.values()) else Keyed
     why = obstacle(query, schema)
     if why is not None:
         raise QueryError(f"events cannot become slices before they meet their operator: {why}")
@@ -101,7 +99,7 @@ def _engine(query: Query, schema: pa.Schema) -> Aligned | Keyed:
     return engine
 
 
-def slices_of(query: Query, batch: pa.RecordBatch) -> pa.RecordBatch:
+def slices_of(query: QuerySpec, batch: pa.RecordBatch) -> pa.RecordBatch:
     """Events as a slice batch; all of them must be good, and none late.
 
     Events that lie in no window leave no trace.

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from windrow.engine.columns import shown
 from windrow.engine.engine import Engine
-from windrow.engine.settings import Settings
 from windrow.errors import DataError
 from windrow.measure import Tick
+from windrow.options import OperatorOptions
 
 NO_TIME = "an event needs a time, and this one has none"
 NO_EDGES = "the edges of its windows would overflow the column's type, or leave the calendar"
@@ -36,11 +36,11 @@ class Bounds:
 
     @classmethod
     def of(
-        cls, engines: Sequence[Engine], settings: Settings, watermark: Tick | None, floor: Tick | None
+        cls, engines: Sequence[Engine], settings: OperatorOptions, watermark: Tick | None, floor: Tick | None
     ) -> Bounds:
-        ahead = None
-        if settings.max_ahead is not None and watermark is not None:
-            ahead = watermark + engines[0].measure.ticks(settings.max_ahead, what="max_ahead")
+        ahead, furthest = None, settings.bound_ahead
+        if furthest is not None and watermark is not None:
+            ahead = watermark + engines[0].measure.ticks(furthest, what="max_ahead")
         lowest, highest = max(e.lowest for e in engines), min(e.highest for e in engines)
         return cls(lowest, highest, ahead, floor)
 
@@ -56,7 +56,7 @@ class Bounds:
 class Intake:
     """Finds the bad rows of batches of one query."""
 
-    def __init__(self, time: str, settings: Settings, *, ordered: bool) -> None:
+    def __init__(self, time: str, settings: OperatorOptions, *, ordered: bool) -> None:
         self._time = time
         self._settings = settings
         self._ordered = ordered

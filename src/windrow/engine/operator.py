@@ -25,13 +25,13 @@ from windrow.engine.aligned import Aligned
 from windrow.engine.columns import batches, ticks_of
 from windrow.engine.completeness import next_after
 from windrow.engine.emission import empty_result
-from windrow.engine.engines import engines_for
+from windrow.engine.engines import engines_for, kind_name
 from windrow.engine.exchange import obstacle_of
 from windrow.engine.intake import Bounds, Intake
 from windrow.engine.keyed.engine import Keyed
 from windrow.engine.loads import Events, Parcel
-from windrow.engine.pairing import require_pairings
-from windrow.engine.settings import Counters, Metrics, Settings
+from windrow.engine.metrics import Counters, Metrics
+from windrow.engine.pairing import has_exact_inverse, require_pairings
 from windrow.engine.spanning.engine import Spanning
 from windrow.engine.spanning.lasting import Lasting
 from windrow.engine.spanning.lifespans import Culprits
@@ -40,16 +40,18 @@ from windrow.engine.spanning.release import Release
 from windrow.engine.spanning.sessions import judged_together
 from windrow.errors import QueryError
 from windrow.measure import Measure, Point, PointLike, Tick, parse_point
-from windrow.query import Query, refuse_name_clashes, require_for_spans, require_named
+from windrow.options import OperatorOptions
+from windrow.planner.explain import explain
 from windrow.span import Span
+from windrow.spec import QuerySpec, refuse_name_clashes, require_for_spans, require_named
 from windrow.windows.base import Window
-from windrow.windows.layout import is_aligned
+from windrow.wording import choices
 
 
 class Operator:
     """A query at work on a stream. Made by `Query.operator` and `Query.restore`."""
 
-    def __init__(self, query: Query, settings: Settings) -> None:
+    def __init__(self, query: QuerySpec, settings: OperatorOptions) -> None:
         require_pairings(settings.store, query.aggregates.values())
         self.query = query
         self.settings = settings
@@ -115,11 +117,11 @@ class Operator:
         """
         if not self.engines:
             raise QueryError(
-                "slices say little of their events: prepare the operator with the events' schema"
+                "slices do not tell the types of their events: prepare the operator with the events' schema"
             )
         why = obstacle_of(self.query, self.engines[0].binding)
         if why is not None:
-            raise QueryError(f"no slices of elsewhere can be taken: {why}")
+            raise QueryError(f"slices that were made elsewhere cannot be taken: {why}")
         parcel = Parcel.read(batch, self.engines[0])
         if len(parcel):
             with self._whole():
@@ -149,7 +151,7 @@ class Operator:
         if watermark is not None:
             self.advance_to(watermark)
 
-    def _engines(self, query: Query, schema: pa.Schema) -> list[Aligned | Keyed]:
+    def _engines(self, query: QuerySpec, schema: pa.Schema) -> list[Aligned | Keyed]:
         """Empty engines that answer a query together."""
         return engines_for(query, self.settings, schema)
 
@@ -374,6 +376,29 @@ class Operator:
             watermark=None if self.watermark is None else self.measure.scalar(self.watermark),
         )
 
+    def explain(self) -> str:
+        """What is shared and kept now, and why: as `Query.explain`, of windows and aggregates that came and went.
+
+        Examples
+        --------
+        >>> import windrow as wr, pyarrow as pa
+        >>> q = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"n": wr.count()})
+        >>> op = q.operator()
+        >>> op.process(pa.table({"ts": [1, 2, 7]}))
+        >>> op.add_window("s", wr.session(3))
+        11
+        >>> print(*(line for line in op.explain().splitlines() if line.startswith("windows")), sep="\\n")
+        windows (set 1 of 2: these share slices)
+        windows (set 2 of 2: these share slices)
+        """
+        return explain(
+            self.query,
+            self.schema,
+            options=self.settings,
+            exact=has_exact_inverse,
+            parts=[(kind_name(engine), engine.asked) for engine in self.engines],
+        )
+
     def snapshot(self) -> bytes:
         """The whole state as bytes; `Query.restore` of the same query goes on from here."""
         from windrow.engine.snapshot import save
@@ -398,7 +423,7 @@ class Operator:
             self.query = query
             return None
         host = next((e for e in self.engines if isinstance(e, Aligned)), None)
-        if is_aligned(window) and host is not None:
+        if window.layout == "aligned" and host is not None:
             start = host.add_window(name, window)
         else:
             start = self._begin(name, window)
@@ -423,13 +448,17 @@ class Operator:
         return start
 
     def remove_window(self, name: str) -> None:
-        """Stop answering a window; slices that only it needed go as the watermark passes."""
+        """Stop answering a window; slices that only it needed go as the watermark passes.
+
+        What it asked of events ends with it: if no other window depends on order, events wait no longer, and which ones
+        are late is for the windows that are left to say.
+        """
         self._require("window", name, self.query.windows)
-        rest = {n: w for n, w in self.query.windows.items() if n != name}
-        self.query = replace(self.query, windows=MappingProxyType(rest))
         for engine in self.engines:
             if name in engine.query.windows and len(engine.query.windows) > 1:
                 engine.remove_window(name)
+        rest = {n: w for n, w in self.query.windows.items() if n != name}
+        self.query = replace(self.query, windows=MappingProxyType(rest))
         self.engines = [e for e in self.engines if name not in e.query.windows]
 
     def add_aggregate(self, name: str, aggregate: Aggregate) -> Any:
@@ -465,6 +494,6 @@ class Operator:
 
     def _require(self, what: str, name: str, known: Any) -> None:
         if name not in known:
-            raise QueryError(f"there is no {what} {name!r}; there are: {', '.join(known)}")
+            raise QueryError(f"there is no {what} {name!r}{choices(name, known)}")
         if len(known) == 1:
             raise QueryError(f"{name!r} is the only {what} of the query and cannot be removed")

@@ -13,20 +13,13 @@ import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate, Bound, Scalars, Sketch, guessed
 from windrow.aggregates.count import Count
-from windrow.engine.user_functions import field_types
+from windrow.engine.user_functions import bind, settled
 from windrow.errors import QueryError
 from windrow.planner.merging import width_of
 from windrow.planner.rolling import estimates
 from windrow.schema import require_columns
-from windrow.stores import STORES
+from windrow.stores import STORES, store_named
 from windrow.stores.base import Store
-
-
-def store_named(name: str) -> Store:
-    """The store of this name; a QueryError that lists all names if there is none."""
-    if name not in STORES:
-        raise QueryError(f"there is no store {name!r}; there are {', '.join(STORES)}")
-    return STORES[name]
 
 
 def chosen(name: str, aggregate: Aggregate, schema: pa.Schema, *, slices: int, row_by_row: bool) -> Store:
@@ -34,7 +27,7 @@ def chosen(name: str, aggregate: Aggregate, schema: pa.Schema, *, slices: int, r
     if name != "auto":
         return store_named(name)
     require_columns(schema, aggregate.columns)
-    bound = aggregate.bind(tuple(schema.field(c).type for c in aggregate.columns))
+    bound = bind(aggregate, [schema.field(c).type for c in aggregate.columns])
     exact = has_exact_inverse(bound)
     # Values in order, or sorted, are a range of a log: its begin and its end.
     width = width_of(bound.partial) if isinstance(bound.partial, (Scalars, Sketch)) else 2
@@ -78,11 +71,9 @@ def _require_inverse(store: Store, aggregate: Aggregate, bound: Bound | None) ->
 
 def has_exact_inverse(bound: Bound) -> bool:
     """Whether partials can be taken out again without a trace: never where a float would be subtracted."""
-    partial = bound.partial
+    partial = settled(bound).partial
     if not isinstance(partial, Scalars) or partial.invert is None:
         return False
-    if partial.own:
-        return all(dtype.kind == "i" for dtype in field_types(partial, bound.kinds))
     return all(field.dtype != "f" for field in partial.fields)
 
 

@@ -21,6 +21,7 @@ from pyarrow import acero
 
 from windrow.aggregates.user import as_function
 from windrow.engine.compiler import compiled, kernel, warn_interpreted
+from windrow.engine.integers import interpreted
 from windrow.engine.numbers import NUMBA_TYPES, kind_of, numbers
 from windrow.errors import QueryError, UserFunctionError
 from windrow.schema import require_columns
@@ -168,9 +169,10 @@ class Condition:
         moment: Callable[[int], str] | None,
     ) -> None:
         """Call the function row by row as plain Python; an error names the row and its values."""
+        function = interpreted(self._function)
         for i, values in enumerate(zip(*(x.tolist() for x in inputs), strict=True)):
             try:
-                answer = self._function(*values)
+                answer = function(*values)
             except Exception as problem:  # the user's function may raise anything
                 row = i if rows is None else int(rows[i])
                 pairs = zip(self.predicate.columns, values, strict=True)
@@ -179,7 +181,7 @@ class Condition:
                     raise self._failed(problem, f" at {moment(row)}{where}") from problem
                 raise self._failed(problem, where, row) from problem
             if not isinstance(answer, (bool, np.bool_)):
-                raise self._not_boolean(type(answer).__name__)
+                raise self._not_boolean("int" if isinstance(answer, int) else type(answer).__name__)
             called[i] = answer
 
     def _failed(self, problem: Exception, where: str, row: int | None = None) -> UserFunctionError:

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from windrow.engine.arrays import ascending
 from windrow.measure import Tick
 
 
@@ -38,7 +39,7 @@ class Slices:
         if self.mixed_until is None or not len(self) or edges[0] >= self.mixed_until:
             return edges
         near = (self.ends >= edges[0]) & (self.starts <= edges[-1])
-        edges = np.union1d(edges, np.concatenate([self.starts[near], self.ends[near]]))
+        edges = ascending(edges, self.starts[near], self.ends[near])
         return edges[~self.splits(edges)]
 
     def splits(self, edges: np.ndarray) -> np.ndarray:
@@ -67,27 +68,30 @@ class Slices:
 
         `at` and `there` are what `find` gives, and there must be `room`.
         """
-        slots = np.empty(len(starts), np.int64)
-        slots[there] = self.slots[at[there]]
-        need = len(starts) - int(there.sum())
+        need = len(starts) - int(np.count_nonzero(there))
+        slots = fresh = self._free[:need]
+        self._free = self._free[need:]
+        new: np.ndarray | slice = slice(None)
+        if need < len(starts):
+            new = ~there
+            slots = np.empty(len(starts), np.int64)
+            slots[there], slots[new] = self.slots[at[there]], fresh
         if need == 0:
-            return slots, slots[:0]
-        fresh, self._free = self._free[:need], self._free[need:]
-        slots[~there] = fresh
+            return slots, fresh
         if at[np.argmin(there)] == len(self):
-            self.starts = np.concatenate([self.starts, starts[~there]])
-            self.ends = np.concatenate([self.ends, ends[~there]])
+            self.starts = np.concatenate([self.starts, starts[new]])
+            self.ends = np.concatenate([self.ends, ends[new]])
             self.slots = np.concatenate([self.slots, fresh])
         else:
-            self.starts = np.insert(self.starts, at[~there], starts[~there])
-            self.ends = np.insert(self.ends, at[~there], ends[~there])
-            self.slots = np.insert(self.slots, at[~there], fresh)
+            self.starts = np.insert(self.starts, at[new], starts[new])
+            self.ends = np.insert(self.ends, at[new], ends[new])
+            self.slots = np.insert(self.slots, at[new], fresh)
         return slots, fresh
 
     def room(self, need: int, *, tight: bool) -> int:
         """The capacity that is needed to make `need` more slices (the present one, if it is enough).
 
-        `tight` adds a quarter and no more, for slices that are large because there are many keys.
+        `tight` adds a quarter and no more, for slices that are large because there are many keys, or for very many.
         """
         if need <= len(self._free):
             return self.capacity

@@ -37,7 +37,6 @@ from windrow.engine import handing
 from windrow.engine.compiler import bound as bind
 from windrow.engine.compiler import kernel
 from windrow.engine.fingerprint import names_in
-from windrow.engine.user_functions import field_types
 from windrow.errors import QueryError
 from windrow.stores import operations
 from windrow.stores.base import Store
@@ -107,11 +106,9 @@ def operations_of(bound: Bound, *, masked: bool = False) -> Operations:
         return _sketch(partial, masked)
     if isinstance(partial, Scalars):
         dtypes = [DTYPES[f.dtype] for f in partial.fields]
-        if partial.own:
-            dtypes = [d.name for d in field_types(partial, bound.kinds)]
         identities = tuple(f.identity for f in partial.fields)
         return _scalars(partial, len(bound.kinds), tuple(dtypes), identities, masked)
-    raise QueryError(f"{partial.name} are no partial of a fixed size")
+    raise QueryError(f"{partial.name} are not a partial of a fixed size")
 
 
 def operations_over(
@@ -213,6 +210,4 @@ def _written(
     label = hashlib.sha256(f"{source}{called}".encode()).hexdigest()[:16]
     for name, function in made.items():
         function.__qualname__ = f"{name}_{label}"
-        if f"{name}_" in given:
-            function.around = given[f"{name}_"]
     return Operations(tuple(made.items()), dtypes, widths, identities, user)

@@ -159,7 +159,7 @@ def periodic_due(windows: WindowSet, starts: np.ndarray, after: Tick, until: Tic
     table = lookup(starts, starts[0], starts[-1])
     spread = min(float(until), float(starts[-1] + windows.longest)) - max(float(after), float(starts[0]))
     guess = float((max(spread, 0.0) / windows.every).sum()) + 2 * len(windows.every)
-    room = int(min(guess, FIRST_ROOM)) + 64
+    room = int(min(guess, max(FIRST_ROOM, len(starts)))) + 64
     while True:
         dtypes = (np.int64, starts.dtype, starts.dtype, np.int64, np.int64)
         found = [np.empty(room, d) for d in dtypes]

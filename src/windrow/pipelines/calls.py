@@ -24,8 +24,9 @@ from typing import Any
 from windrow import aggregates, windows
 from windrow.errors import QueryError
 from windrow.pipelines.conditions import condition
-from windrow.pipelines.document import SpecError, Value, suggestion, together
+from windrow.pipelines.document import SpecError, Value, together
 from windrow.span import learned
+from windrow.wording import choices, with_article
 
 _PLAIN: dict[str, tuple[str, Callable[[Any], bool]]] = {
     "str": ("a text", lambda value: isinstance(value, str)),
@@ -98,7 +99,7 @@ class Form:
         """The value of a parameter, which must be of its type."""
         annotation = str(self.parameters[name].annotation)
         if annotation.startswith("Literal["):
-            return _choice(value, ast.literal_eval(annotation.removeprefix("Literal").strip()))
+            return _choice(name, value, ast.literal_eval(annotation.removeprefix("Literal").strip()))
         if annotation.startswith("Mapping["):
             return {key: _text_of(item) for key, item in value.fields().items()}
         if annotation.startswith("Columns") and value.is_mapping:
@@ -121,9 +122,10 @@ def call(value: Value, functions: Mapping[str, Callable[..., Any]], *, what: str
     """What the value says, made by one of these functions."""
     fields = value.fields() if value.is_mapping else {}
     if value.is_list or (value.is_mapping and not fields):
-        raise value.problem(f"a {what} is needed here. Possible: {', '.join(_for_files(functions))}")
+        names = ", ".join(_for_files(functions))
+        raise value.problem(f"{with_article(what)} is needed here; choose from {names}")
     if not fields:
-        return _form(value, value.text(f"a {what}"), functions, what=what).call(value, {})
+        return _form(value, value.text(with_article(what)), functions, what=what).call(value, {})
     first = next((name for name in fields if name in functions), next(iter(fields)))
     form = _form(value, first, functions, what=what)
     rest = value.fields([first, *form.parameters], what=form.name)
@@ -136,7 +138,7 @@ def call(value: Value, functions: Mapping[str, Callable[..., Any]], *, what: str
 
 def _form(value: Value, name: str, functions: Mapping[str, Callable[..., Any]], *, what: str) -> Form:
     if name not in functions:
-        raise value.problem(f"{name!r} is no {what}: {suggestion(name, _for_files(functions))}")
+        raise value.problem(f"{name!r} is not {with_article(what)}{choices(name, _for_files(functions))}")
     form = Form(name, functions[name])
     if not form.is_for_files:
         raise value.problem(
@@ -162,10 +164,10 @@ def _leading(form: Form, head: Value) -> dict[str, Value]:
     return dict(zip(form.in_order, values, strict=False))
 
 
-def _choice(value: Value, options: list[str]) -> str:
+def _choice(name: str, value: Value, options: list[str]) -> str:
     found = value.scalar()
     if found not in options:
-        raise value.problem(f"{found!r} is not possible: {suggestion(str(found), options)}")
+        raise value.problem(f"{name} cannot be {found!r}{choices(found, options)}")
     return str(found)
 
 

@@ -21,6 +21,7 @@ from pyspark.sql import functions as sf
 from windrow.durations import DurationLike
 from windrow.errors import QueryError
 from windrow.pipelines.spec import milliseconds
+from windrow.schema import no_such_column
 from windrow.spark.schema import WATERMARK, named, watermarked
 
 # An event without an id, or without a time, is like no other.
@@ -38,9 +39,7 @@ def dedupe(df: DataFrame, *, id: str, horizon: DurationLike) -> DataFrame:
     if not known:
         raise QueryError("dedupe needs a watermark, or it would have to remember all ids for ever")
     if id not in df.columns:
-        raise QueryError(
-            f"there is no column {id!r} to tell duplicates by; there are {', '.join(df.columns)}"
-        )
+        raise QueryError(f"no duplicates can be told: {no_such_column(id, df.columns)}")
     (time,) = known
     (delay,) = (field.metadata[WATERMARK] for field in df.schema if field.name == time)
     told = df.withColumn(UNLIKE, sf.when(named(id).isNull() | named(time).isNull(), sf.uuid()))

@@ -1,6 +1,6 @@
 """A YAML file whose every value knows where it stands, so that an error can say it.
 
-    pipeline.yaml:9:24: query.windows.1h: sliding has no field 'evry': did you mean 'every'? ...
+    pipeline.yaml:9:24: query.windows.1h: sliding has no field 'evry'; did you mean 'every'? ...
     file          line column   field     what is wrong, and what was possible
 
 Of YAML's guesses only the plain ones are kept: null, true and false, decimal numbers, dates. So `on` and `no` are
@@ -10,7 +10,6 @@ variable of that name.
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -21,6 +20,7 @@ from typing import Any
 import yaml
 
 from windrow.errors import QueryError
+from windrow.wording import choices
 
 _VARIABLE = re.compile(r"\$\{(\w+)\}")
 
@@ -78,27 +78,49 @@ class Value:
     def is_list(self) -> bool:
         return isinstance(self.node, yaml.SequenceNode)
 
-    def fields(self, known: Iterable[str] | None = None, *, what: str = "this") -> dict[str, Value]:
-        """The values of a mapping by their names, which must be among the known ones."""
+    def fields(
+        self, known: Iterable[str] | None = None, *, what: str = "this", problems: list[str] | None = None
+    ) -> dict[str, Value]:
+        """The values of a mapping by their names, which must be among the known ones.
+
+        What is wrong with names is added to `problems`, or is an error where nobody collects them.
+        """
         if not isinstance(self.node, yaml.MappingNode):
             names = "" if known is None else f" of {', '.join(known)}"
             raise self.problem(f"fields are needed here{names}, not {self._shown()}")
         found: dict[str, Value] = {}
-        problems: list[str] = []
+        wrong: list[str] = []
         for key, node in self.node.value:
             name = key.value
             if not isinstance(name, str):
-                problems += self.problem("the name of a field is a word", at=key).problems
+                wrong += self.problem("the name of a field is a word", at=key).problems
             elif name in found:
-                problems += self.problem(f"{name!r} is there twice", at=key).problems
+                wrong += self.problem(f"{name!r} is there twice", at=key).problems
             elif known is not None and name not in known:
-                sentence = f"{what} has no field {name!r}: {suggestion(name, known)}"
-                problems += self.problem(sentence, at=key).problems
+                sentence = f"{what} has no field {name!r}{choices(name, known)}"
+                wrong += self.problem(sentence, at=key).problems
             else:
                 found[name] = Value(self.file, f"{self.field}.{name}".lstrip("."), node)
-        if problems:
-            raise SpecError(problems)
+        if wrong and problems is None:
+            raise SpecError(wrong)
+        if problems is not None:
+            problems += wrong
         return found
+
+    def mention(self, word: str) -> Value:
+        """The first single value in here that has the word in it, or name of a field; this value if none has."""
+        pattern = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)")
+        nodes, names = [self.node], []
+        while nodes:
+            node = nodes.pop()
+            if isinstance(node, yaml.ScalarNode) and pattern.search(node.value):
+                return Value(self.file, self.field, node)
+            if isinstance(node, yaml.MappingNode):
+                names += [key for key, _ in node.value if key.value == word]
+                nodes += [value for _, value in reversed(node.value)]
+            elif isinstance(node, yaml.SequenceNode):
+                nodes += reversed(node.value)
+        return Value(self.file, self.field, names[0]) if names else self
 
     def items(self) -> list[Value]:
         """The values of a list."""
@@ -157,22 +179,17 @@ def read(path: str | os.PathLike[str]) -> Value:
     return Value(file, "", node)
 
 
-def suggestion(name: str, known: Iterable[str]) -> str:
-    """What was possible instead, the likeliest first."""
-    names = list(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.7)
-    return (f"did you mean {near[0]!r}? " if near else "") + f"Possible: {', '.join(names)}"
-
-
-def together(readers: Mapping[str, Callable[[], Any]]) -> dict[str, Any]:
-    """What each reader gives; what is wrong in any of them is told at once."""
+def together(readers: Mapping[str, Callable[[], Any]], problems: list[str] | None = None) -> dict[str, Any]:
+    """What each reader gives; what is wrong in any of them is told at once, or added to `problems`."""
     found: dict[str, Any] = {}
-    problems: list[str] = []
+    wrong: list[str] = []
     for name, reader in readers.items():
         try:
             found[name] = reader()
         except SpecError as error:
-            problems += error.problems
-    if problems:
-        raise SpecError(problems)
+            wrong += error.problems
+    if wrong and problems is None:
+        raise SpecError(wrong)
+    if problems is not None:
+        problems += wrong
     return found

@@ -10,10 +10,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from windrow.errors import QueryError
-from windrow.query import Query
 from windrow.spark.schema import named
+from windrow.spec import QuerySpec
 
-SIDE = ("side", "side_reason", "side_row")
 # Nulls are told, so that all rows have the same fields.
 JSON = {
     "ignoreNullFields": "false",
@@ -22,12 +21,12 @@ JSON = {
 }
 
 
-def identity_columns(query: Query) -> tuple[str, ...]:
+def identity_columns(query: QuerySpec) -> tuple[str, ...]:
     """The columns that tell one row of a query's windows from all others."""
     return (*query.key, "window", "start", "end")
 
 
-def require_windows(df: DataFrame, query: Query) -> None:
+def require_windows(df: DataFrame, query: QuerySpec) -> None:
     """An error unless the columns are those of the query's windows."""
     lacking = [name for name in (*identity_columns(query), *query.aggregates) if name not in df.columns]
     if lacking:

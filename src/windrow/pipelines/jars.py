@@ -1,7 +1,6 @@
-"""The jars that Spark and a broker need for Kafka, fetched by name with the Ivy that PySpark ships.
+"""The jars that Spark needs for Kafka, fetched by name with the Ivy that PySpark ships.
 
-    python -m windrow.pipelines.jars spark            the connector and Avro, for `spark.jars`
-    python -m windrow.pipelines.jars spark broker     a Kafka broker as well, to try things on this machine
+    python -m windrow.pipelines.jars            the connector and Avro, for `spark.jars`
 
 Nothing but Java is needed. Ivy checks what it has fetched. A connector belongs to one version of Spark: the one of this
 PySpark is taken, or where the repository lacks it, the newest release that is older, and never a preview. What Spark has
@@ -20,9 +19,8 @@ import pyspark
 
 from windrow.errors import WindrowError
 
-BROKER = "4.3.1"
 SCALA = "2.13"
-WHAT = ("spark", "broker")
+HOME = Path(sys.prefix) / "share" / "windrow"
 # Jars that lie in `pyspark/jars`: a second copy of a class on the class path is one too many.
 IN_SPARK = (
     "org.apache.hadoop",
@@ -34,18 +32,18 @@ IN_SPARK = (
     "org.tukaani",
     "com.google.code.findbugs",
 )
+CONNECTOR = f"""\
+    <dependency org="org.apache.spark" name="spark-sql-kafka-0-10_{SCALA}" rev="released" conf="jars->default"/>
+    <dependency org="org.apache.spark" name="spark-avro_{SCALA}" rev="released" conf="jars->default"/>
+    <exclude org="org.apache.spark" module="spark-tags_{SCALA}"/>
+    {"".join(f'<exclude org="{name}"/>' for name in IN_SPARK)}
+    <override org="org.apache.spark" module="spark-token-provider-kafka-0-10_{SCALA}" rev="released"/>"""
 IVY = """\
 <ivy-module version="2.0">
   <info organisation="windrow" module="pipelines"/>
-  <configurations><conf name="spark"/><conf name="broker"/></configurations>
+  <configurations><conf name="jars"/></configurations>
   <dependencies>
-    <dependency org="org.apache.spark" name="spark-sql-kafka-0-10_{scala}" rev="released" conf="spark->default"/>
-    <dependency org="org.apache.spark" name="spark-avro_{scala}" rev="released" conf="spark->default"/>
-    <dependency org="org.apache.kafka" name="kafka_{scala}" rev="{broker}" conf="broker->default"/>
-    <dependency org="org.slf4j" name="slf4j-simple" rev="1.7.36" conf="broker->default"/>
-    <exclude org="org.apache.spark" module="spark-tags_{scala}" conf="spark"/>
-    {excluded}
-    <override org="org.apache.spark" module="spark-token-provider-kafka-0-10_{scala}" rev="released"/>
+{dependencies}
   </dependencies>
 </ivy-module>
 """
@@ -60,30 +58,20 @@ SETTINGS = """\
 """
 
 
-def folder(what: str) -> Path:
-    """Where jars are kept: beside the PySpark that they are for."""
-    version = {"spark": pyspark.__version__, "broker": BROKER}[what]
-    return Path(sys.prefix) / "share" / "windrow" / f"{what}-{version}"
-
-
 def spark_jars() -> str:
     """The value of `spark.jars` with which Spark reads and writes Kafka, and Avro."""
-    return ",".join(map(str, _found("spark")))
-
-
-def broker_jars() -> str:
-    """The class path of a Kafka broker."""
-    return ":".join(map(str, _found("broker")))
-
-
-def _found(what: str) -> list[Path]:
-    jars = sorted(folder(what).glob("*.jar"))
+    jars = sorted(_folder().glob("*.jar"))
     if not jars:
         raise WindrowError(
-            f"the jars for Kafka are not in {folder(what)}: fetch them with 'python -m windrow.pipelines.jars {what}', "
+            f"the jars for Kafka are not in {_folder()}: fetch them with 'python -m windrow.pipelines.jars', "
             "or name your own with spark.jars or spark.jars.packages"
         )
-    return jars
+    return ",".join(map(str, jars))
+
+
+def _folder() -> Path:
+    """Where the connector is kept: beside the PySpark that it is for."""
+    return HOME / f"spark-{pyspark.__version__}"
 
 
 def java() -> str:
@@ -97,14 +85,13 @@ def java() -> str:
     return found
 
 
-def fetch(what: str) -> Path:
-    """Fetch the jars for one of `WHAT`, unless they are there; the folder in which they are."""
-    target = folder(what)
+def fetch(target: Path, dependencies: str) -> Path:
+    """Fetch jars into a folder, unless they are there; `dependencies` are those of an Ivy module."""
     if target.exists():
         return target
     home = target.parent
     home.mkdir(parents=True, exist_ok=True)
-    (home / "ivy.xml").write_text(_module())
+    (home / "ivy.xml").write_text(IVY.format(dependencies=dependencies))
     (home / "settings.xml").write_text(SETTINGS.format(released=released(pyspark.__version__)))
     draft = home / f"{target.name}.draft"
     (ivy,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
@@ -119,20 +106,15 @@ def fetch(what: str) -> Path:
         "-ivy",
         str(home / "ivy.xml"),
         "-confs",
-        what,
+        "jars",
     ]
     command += ["-retrieve", f"{draft}/[artifact]-[revision].[ext]", "-warn"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise WindrowError(
-            f"Ivy could not fetch the jars for {what}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+            f"Ivy could not fetch the jars for {target.name}:\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
         )
     return draft.rename(target)  # all of them are there, or none
-
-
-def _module() -> str:
-    excluded = "\n    ".join(f'<exclude org="{name}" conf="spark"/>' for name in IN_SPARK)
-    return IVY.format(scala=SCALA, broker=BROKER, excluded=excluded)
 
 
 def released(version: str) -> str:
@@ -147,13 +129,6 @@ def released(version: str) -> str:
     return rf"{major}\.({'|'.join(older)})"
 
 
-def main(asked: list[str]) -> None:
-    if not asked or set(asked) - set(WHAT):
-        sys.exit(f"say which jars to fetch: {' and '.join(WHAT)}")
-    for what in asked:
-        for jar in sorted(fetch(what).iterdir()):
-            print(jar)
-
-
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    for jar in sorted(fetch(_folder(), CONNECTOR).iterdir()):
+        print(jar)

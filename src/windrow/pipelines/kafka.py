@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
@@ -26,13 +25,10 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from windrow.durations import DurationLike, parse_duration
 from windrow.errors import QueryError
-from windrow.pipelines.identity import SIDE, as_json, identity_columns, require_windows
-from windrow.query import Query
-
-# The column with a message that could not be read, where such are set aside.
-POISON = "poison"
-# In what is read of a message: what JSON it is if it is bad, or that Avro could be read.
-_BAD_JSON, _GOOD_AVRO = "windrow_bad_json", "windrow_good_avro"
+from windrow.pipelines.columns import avro_columns
+from windrow.pipelines.identity import as_json, identity_columns, require_windows
+from windrow.pipelines.spec import BAD_JSON, GOOD_AVRO, IN_KAFKA, POISON, SIDE
+from windrow.spec import QuerySpec
 
 
 def read_kafka(
@@ -95,7 +91,7 @@ class _Reader:
     """How a message becomes a struct of the columns in `names`; `is_bad` tells of the struct whether it could."""
 
     def __init__(self, names: list[str], struct: Column, is_bad: Column) -> None:
-        taken = {POISON, _BAD_JSON, _GOOD_AVRO} & set(names)
+        taken = {*IN_KAFKA} & {*names}
         if taken:
             raise QueryError(f"an event cannot have a column called {', '.join(sorted(taken))}")
         self.names = names
@@ -114,23 +110,19 @@ def _reader(format: str, schema: str) -> _Reader:
 def _json_reader(schema: str) -> _Reader:
     columns = StructType.fromDDL(schema)
     assert isinstance(columns, StructType)
-    asked = StructType([*columns.fields, StructField(_BAD_JSON, StringType())])
-    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _BAD_JSON, "timeZone": "UTC"}
+    asked = StructType([*columns.fields, StructField(BAD_JSON, StringType())])
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": BAD_JSON, "timeZone": "UTC"}
     struct = sf.from_json(sf.col("value").cast("string"), asked, options)
-    return _Reader(columns.names, struct, sf.col(f"event.{_BAD_JSON}").isNotNull())
+    return _Reader(columns.names, struct, sf.col(f"event.{BAD_JSON}").isNotNull())
 
 
 def _avro_reader(schema: str) -> _Reader:
     """Spark reads a bad record as one of nulls: a field with a default, which no writer has, tells the two apart."""
-    try:
-        written: dict[str, Any] = json.loads(schema)
-        names = [field["name"] for field in written["fields"]]
-    except (ValueError, KeyError, TypeError):
-        raise QueryError(f"an Avro schema is a record with fields, as JSON, not {schema!r}") from None
-    mark = {"name": _GOOD_AVRO, "type": "boolean", "default": True}
+    names, written = avro_columns(schema).names, json.loads(schema)
+    mark = {"name": GOOD_AVRO, "type": "boolean", "default": True}
     read = json.dumps({**written, "fields": [*written["fields"], mark]})
     struct = from_avro(sf.col("value"), schema, {"mode": "PERMISSIVE", "avroSchema": read})
-    return _Reader(names, struct, sf.col(f"event.{_GOOD_AVRO}").isNull())
+    return _Reader(names, struct, sf.col(f"event.{GOOD_AVRO}").isNull())
 
 
 def _events(messages: DataFrame, read: _Reader, on_bad: str, reason: str) -> DataFrame:
@@ -160,7 +152,7 @@ def _fields(read: _Reader) -> list[Column]:
     return [sf.col("event").getField(name).alias(name) for name in read.names]
 
 
-def to_kafka(df: DataFrame, query: Query, *, topic: str, bad_topic: str | None = None) -> DataFrame:
+def to_kafka(df: DataFrame, query: QuerySpec, *, topic: str, bad_topic: str | None = None) -> DataFrame:
     """The windows of a query as messages: columns `topic`, `key` and `value`, for `writeStream.format("kafka")`.
 
     Late and bad rows, which `side_rows=True` adds to the windows, go to `bad_topic`.

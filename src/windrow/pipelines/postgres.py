@@ -26,7 +26,8 @@ from psycopg import sql
 from pyspark.sql.types import BinaryType, DataType, DecimalType
 
 from windrow.errors import QueryError
-from windrow.pipelines.upsert import IDENTITY, NESTED, Batch, Changes
+from windrow.pipelines.spec import IDENTITY, ORDER
+from windrow.pipelines.upsert import NESTED, Batch, Changes
 
 # A row without a text is null, and one with an empty text is not: all that is there is in quotes.
 CSV = pa.csv.WriteOptions(include_header=False, quoting_style="all_valid")
@@ -43,7 +44,6 @@ TYPES = {
     "timestamp": "timestamptz",
     "timestamp_ntz": "timestamp",
 }
-ORDER = "change_number"
 SIDES = {"side": "text", "side_reason": "text", "side_row": "jsonb"}
 
 
@@ -141,7 +141,7 @@ def _type(name: str, kind: DataType) -> str:
     found = TYPES.get(kind.simpleString())
     if found is None:
         raise QueryError(
-            f"column {name!r} is a {kind.simpleString()}, for which PostgreSQL has no type: cast it"
+            f"column {name!r} is of type {kind.simpleString()}, for which PostgreSQL has no type: cast it"
         )
     return found
 

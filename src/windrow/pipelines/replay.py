@@ -25,20 +25,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
+import pyspark
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
-from pyspark.sql.pandas.types import from_arrow_schema
-from pyspark.sql.streaming.datasource import (
-    ReadAllAvailable,
-    ReadLimit,
-    ReadMaxRows,
-    SupportsTriggerAvailableNow,
-)
 from pyspark.sql.types import StructType
 
 from windrow.durations import parse_duration
-from windrow.errors import DataError, QueryError, StateError
+from windrow.errors import DataError, QueryError, StateError, WindrowError
 from windrow.measure import Measure
+from windrow.schema import no_such_column
+from windrow.spark.compatibility import spark_schema
+from windrow.wording import choices
+
+try:
+    from pyspark.sql.streaming.datasource import (
+        ReadAllAvailable,
+        ReadLimit,
+        ReadMaxRows,
+        SupportsTriggerAvailableNow,
+    )
+except ModuleNotFoundError:
+    raise WindrowError(
+        f"windrow_replay needs Spark 4.2 or newer, and PySpark is {pyspark.__version__} here: install one of these"
+    ) from None
 
 NAME = "windrow_replay"
 # How often a stream that ends with the file looks whether a row is due, in seconds.
@@ -64,7 +73,7 @@ class Recording:
         found: dict[str, Any] = {}
         for name, given in options.items():
             if name not in _KINDS:
-                raise QueryError(f"{NAME} has no option {name!r}; it has {', '.join(_KINDS)}")
+                raise QueryError(f"{NAME} has no option {name!r}{choices(name, _KINDS)}")
             try:
                 found[name] = _KINDS[name](given)
             except ValueError:
@@ -87,7 +96,7 @@ class Recording:
             if number is not None and number < 1:
                 raise QueryError(f"{name} must be at least 1, not {number}")
         if parse_duration(self.delay, what="delay").magnitude < 0:
-            raise QueryError(f"delay must not be negative, not {self.delay!r}")
+            raise QueryError(f"delay must not be negative, but is {self.delay!r}")
         if not Path(self.path).is_file():
             raise QueryError(f"there is no file {self.path!r} to be replayed")
 
@@ -115,9 +124,7 @@ class Recording:
         if not self.disorder or self.time is None:
             return None
         if self.time not in self.schema.names:
-            raise QueryError(
-                f"{self.path} has no column {self.time!r}; it has {', '.join(self.schema.names)}"
-            )
+            raise QueryError(f"{self.path}: {no_such_column(self.time, self.schema.names)}")
         if _is_csv(self.path):
             column = _part(self.path, self.stamp, 0)[self.time]
         else:
@@ -250,7 +257,7 @@ class Replay(DataSource):
         return NAME
 
     def schema(self) -> StructType:
-        return from_arrow_schema(Recording.of(self.options).schema)
+        return spark_schema(Recording.of(self.options).schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         return _Reader(Recording.of(self.options))

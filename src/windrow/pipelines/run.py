@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import TimestampType
 
 from windrow.errors import QueryError
+from windrow.options import SparkOptions
 from windrow.pipelines.dedupe import dedupe
 from windrow.pipelines.kafka import read_kafka, to_kafka
 from windrow.pipelines.skew import not_ahead
@@ -34,6 +35,7 @@ from windrow.pipelines.spec import (
     ReplaySource,
 )
 from windrow.schema import require_columns
+from windrow.spark.frame import on_spark
 from windrow.spark.stages import PROVIDER
 
 if TYPE_CHECKING:
@@ -93,9 +95,8 @@ def start(spark: SparkSession, pipeline: Pipeline) -> StreamingQuery:
 
 def windows(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
     """The windows of a pipeline as a stream, before they meet the sink."""
-    return pipeline.query.on_spark(
-        events(spark, pipeline), watermark=_watermark(pipeline), **pipeline.options
-    )
+    options = SparkOptions(watermark=_watermark(pipeline), **pipeline.options)
+    return on_spark(pipeline.query, events(spark, pipeline), options)
 
 
 def events(spark: SparkSession, pipeline: Pipeline) -> DataFrame:

@@ -24,10 +24,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from windrow.engine.settings import Settings
 from windrow.errors import QueryError
+from windrow.options import SparkOptions
 from windrow.pipelines.calls import AGGREGATES, WINDOWS, Form, call
-from windrow.pipelines.document import Value, read, together
+from windrow.pipelines.document import SpecError, Value, read, together
+from windrow.pipelines.fitting import misfits
 from windrow.pipelines.spec import (
     SINKS,
     SOURCES,
@@ -38,15 +39,15 @@ from windrow.pipelines.spec import (
     ReplaySource,
     Watermark,
 )
-from windrow.query import Query, query
 from windrow.span import span
+from windrow.spec import QuerySpec
 
 # Options of `on_spark` that a pipeline decides itself. The watermark has a field of its own, which also says how far ahead
 # events may be: of the clock, and not of the watermark, which stands still where no events come.
-_DECIDED = ("self", "df", "watermark", "metrics", "max_ahead")
-OPTIONS = [name for name in inspect.signature(Query.on_spark).parameters if name not in _DECIDED]
+_DECIDED = ("watermark", "metrics", "max_ahead")
+OPTIONS = [name for name in inspect.signature(SparkOptions).parameters if name not in _DECIDED]
 # Spark gives no order to rows, so none can be promised.
-ASKED = [name for name in inspect.signature(query).parameters if name != "ordered"]
+ASKED = ("time", "key", "windows", "aggregates")
 _FIELDS = list(inspect.signature(Pipeline).parameters)
 _FIELDS.remove("options")  # they are fields of the query
 _NEEDED = ("source", "query", "sink", "watermark")
@@ -71,16 +72,28 @@ def load(path: str | os.PathLike[str]) -> Pipeline:
     ...     try:
     ...         load(file.name)
     ...     except ValueError as problem:
-    ...         print(str(problem).partition(":")[2].partition(" Possible")[0])
-    7:35: query.windows.1h: sliding has no field 'evry': did you mean 'every'?
+    ...         print(str(problem).partition(":")[2].partition(" Choose")[0])
+    7:35: query.windows.1h: sliding has no field 'evry'; did you mean 'every'?
     """
     root = read(path)
-    found = root.fields(_FIELDS, what="a pipeline")
+    problems: list[str] = []
+    found = root.fields(_FIELDS, what="a pipeline", problems=problems)
     missing = [name for name in _NEEDED if name not in found]
-    if missing:
+    if missing and not problems:
         raise root.problem(f"a pipeline needs {' and '.join(missing)}: its fields are {', '.join(_FIELDS)}")
-    parts = together({name: partial(_READERS[name], v) for name, v in found.items()})
-    parts["query"], parts["options"] = parts["query"]
+    parts = together(
+        {name: partial(_READERS[name], v) for name, v in found.items() if name != "query"}, problems
+    )
+    asked: dict[str, Any] = {}
+    if "query" in found:
+        parts |= together({"query": partial(_query, found["query"], asked)}, problems)
+    unfit = misfits(found, parts, asked)
+    # What is wrong with one part of the query is told of that part, and not of the whole query again.
+    told = {problem.partition(": query.")[2].partition(": ")[2] for problem in unfit} - {""}
+    problems = [p for p in problems if p.partition(": query: ")[2] not in told]
+    if problems or unfit:
+        raise SpecError(sorted({*problems, *unfit}, key=partial(_place, str(path))))
+    parts["options"] = {name: asked[name] for name in OPTIONS if name in asked}
     parts.setdefault("name", Path(path).stem)
     folder = Path(path).resolve().parent
     try:
@@ -90,25 +103,33 @@ def load(path: str | os.PathLike[str]) -> Pipeline:
     return _at(pipeline, folder)
 
 
-def _query(value: Value) -> tuple[Query, dict[str, Any]]:
-    """The query, and the options with which it runs."""
-    found = value.fields([*ASKED, *OPTIONS], what="a query")
+def _place(file: str, problem: str) -> tuple[int, int, str]:
+    """The line and the column of a problem."""
+    line, column, rest = problem.removeprefix(f"{file}:").split(":", 2)
+    return int(line), int(column), rest
+
+
+def _query(value: Value, asked: dict[str, Any]) -> QuerySpec:
+    """The query; what can be read of its fields, options included, is added to `asked`."""
+    problems: list[str] = []
+    found = value.fields([*ASKED, *OPTIONS], what="a query", problems=problems)
     missing = [name for name in ("time", "windows", "aggregates") if name not in found]
-    if missing:
-        raise value.problem(f"a query needs {' and '.join(missing)}")
+    if missing and not problems:
+        problems += value.problem(f"a query needs {' and '.join(missing)}").problems
     readers: dict[str, Callable[[Value], Any]] = {
         "time": _time,
         "key": _key,
-        "windows": lambda v: _named(v, WINDOWS, what="window"),
-        "aggregates": lambda v: _named(v, AGGREGATES, what="aggregate"),
+        "windows": lambda v: _named(v, WINDOWS, problems, what="window"),
+        "aggregates": lambda v: _named(v, AGGREGATES, problems, what="aggregate"),
     }
-    form = Form("a query", Query.on_spark)
+    form = Form("a query", SparkOptions)
     for name in OPTIONS:
         readers[name] = partial(_option, form, name)
-    parts = together({name: partial(readers[name], v) for name, v in found.items()})
-    asked = {name: parts.pop(name) for name in ASKED if name in parts}
+    asked |= together({name: partial(readers[name], v) for name, v in found.items()}, problems)
+    if problems:
+        raise SpecError(problems)
     try:
-        return query(**asked), parts
+        return QuerySpec.checked(asked["time"], asked.get("key"), asked["windows"], asked["aggregates"])
     except QueryError as problem:
         raise value.problem(str(problem)) from None
 
@@ -122,20 +143,21 @@ def _key(value: Value) -> list[str]:
     return [column.text("a key column") for column in columns]
 
 
-def _named(value: Value, functions: Mapping[str, Callable[..., Any]], *, what: str) -> dict[str, Any]:
-    fields = value.fields()
-    return together({name: partial(call, v, functions, what=what) for name, v in fields.items()})
+def _named(
+    value: Value, functions: Mapping[str, Callable[..., Any]], problems: list[str], *, what: str
+) -> dict[str, Any]:
+    """Those that can be read, by their names; what is wrong with others is added to `problems`."""
+    fields = value.fields(problems=problems)
+    return together({name: partial(call, v, functions, what=what) for name, v in fields.items()}, problems)
 
 
 def _option(form: Form, name: str, value: Value) -> Any:
     """An option of the query, checked by itself so that an error has its place."""
     found = form.argument(name, value)
-    settings = {"mode": "append", "lateness": 0, "on_bad": "raise", "max_slices": 1, "max_ahead": None}
-    if name in settings:
-        try:
-            Settings.of(**{**settings, name: found})
-        except QueryError as problem:
-            raise value.problem(str(problem)) from None
+    try:
+        SparkOptions(**{name: found})
+    except QueryError as problem:
+        raise value.problem(str(problem)) from None
     return found
 
 
@@ -157,7 +179,6 @@ def _text(what: str) -> Callable[[Value], str]:
 
 _READERS: dict[str, Callable[[Value], Any]] = {
     "source": lambda value: call(value, SOURCES, what="source"),
-    "query": _query,
     "sink": lambda value: call(value, SINKS, what="sink"),
     "watermark": _made(Watermark, "a watermark"),
     "dedupe": _made(Dedupe, "dedupe"),

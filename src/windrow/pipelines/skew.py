@@ -18,10 +18,9 @@ from pyspark.sql.types import DateType, TimestampNTZType, TimestampType
 
 from windrow.durations import DurationLike, parse_duration
 from windrow.errors import QueryError
+from windrow.pipelines.spec import AHEAD
+from windrow.schema import no_such_column
 from windrow.spark.schema import named
-
-# The column that keeps the time of such an event.
-AHEAD = "ahead"
 
 
 def not_ahead(df: DataFrame, *, time: str, max_ahead: DurationLike, on_bad: str = "raise") -> DataFrame:
@@ -37,10 +36,10 @@ def not_ahead(df: DataFrame, *, time: str, max_ahead: DurationLike, on_bad: str 
     if on_bad not in ("raise", "divert"):
         raise QueryError(f"on_bad must be raise or divert, not {on_bad!r}")
     if time not in df.columns:
-        raise QueryError(f"there is no column {time!r}: the events have {', '.join(df.columns)}")
+        raise QueryError(no_such_column(time, df.columns))
     if not isinstance(df.schema[time].dataType, TimestampType | TimestampNTZType | DateType):
         raise QueryError(
-            f"max_ahead asks how far a time is ahead of the clock, and column {time!r} is a "
+            f"max_ahead asks how far a time is ahead of the clock, and column {time!r} is of type "
             f"{df.schema[time].dataType.simpleString()}: leave it out"
         )
     if on_bad == "divert" and AHEAD in df.columns:

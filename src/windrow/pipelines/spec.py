@@ -14,10 +14,18 @@ from typing import Any, Literal, TypeAlias
 
 from windrow.durations import DurationLike, parse_duration
 from windrow.errors import QueryError
-from windrow.query import Query
+from windrow.spec import QuerySpec
 
 # Columns and their types as Spark SQL writes them: ts timestamp, user string. In a file also as a mapping.
 Columns: TypeAlias = str
+# Columns that are added: to bad events, to late and bad rows, and to a table of windows.
+AHEAD, POISON = "ahead", "poison"
+BAD_JSON, GOOD_AVRO = "windrow_bad_json", "windrow_good_avro"
+IN_KAFKA = (POISON, BAD_JSON, GOOD_AVRO)
+SIDE = ("side", "side_reason", "side_row")
+# What a row of a table is known by, as one value: of fixed length, and equal also where keys are null.
+IDENTITY, ORDER = "identity", "change_number"
+IN_POSTGRES = (IDENTITY, ORDER, "last")
 # A length of time that Spark has to understand, too: a text such as "10 seconds".
 Length: TypeAlias = str
 
@@ -122,7 +130,7 @@ class Watermark:
 
     def __post_init__(self) -> None:
         if milliseconds(self.delay, what="delay") < 0:
-            raise QueryError(f"delay must not be negative, not {self.delay!r}")
+            raise QueryError(f"delay must not be negative, but is {self.delay!r}")
         if self.max_ahead is not None and milliseconds(self.max_ahead, what="max_ahead") <= 0:
             raise QueryError(f"max_ahead must be longer than zero, not {self.max_ahead!r}")
 
@@ -149,7 +157,7 @@ class Pipeline:
     """
 
     source: Source
-    query: Query
+    query: QuerySpec
     sink: Sink
     watermark: Watermark
     options: Mapping[str, Any] = field(default_factory=dict)

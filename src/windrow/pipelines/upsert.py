@@ -19,17 +19,17 @@ from typing import Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.errors import PySparkAttributeError
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StructType, VariantType
 
 from windrow.errors import QueryError, StateError
-from windrow.pipelines.identity import SIDE, as_json, identity_columns, require_windows
-from windrow.query import Query
+from windrow.pipelines.identity import as_json, identity_columns, require_windows
+from windrow.pipelines.spec import IDENTITY, SIDE
 from windrow.spark.schema import named
+from windrow.spec import QuerySpec
 
-# What a row is known by, as one value: of fixed length, and equal also where keys are null.
-IDENTITY = "identity"
 # Values that have parts travel as JSON.
 NESTED = (ArrayType, MapType, StructType, VariantType)
 
@@ -77,7 +77,7 @@ class Target(Protocol):
 class Upsert:
     """See `upsert`."""
 
-    query: Query
+    query: QuerySpec
     target: Target
     stream: str
 
@@ -110,7 +110,7 @@ class Upsert:
         return df.select(*columns, identity.alias(IDENTITY))
 
 
-def upsert(query: Query, target: Target, *, stream: str) -> Upsert:
+def upsert(query: QuerySpec, target: Target, *, stream: str) -> Upsert:
     """The function for `writeStream.foreachBatch` that keeps a table equal to the windows of a query.
 
     `stream` names this stream in the target's notes of what was applied. Late and bad rows, which `side_rows=True` adds
@@ -128,14 +128,14 @@ def upsert(query: Query, target: Target, *, stream: str) -> Upsert:
 
 def _checkpoint(df: DataFrame) -> str:
     """The id that Spark keeps in the checkpoint of the stream that calls."""
-    from pyspark.sql.classic.dataframe import DataFrame as Classic
-
-    if not isinstance(df, Classic):
+    try:
+        context = df.sparkSession.sparkContext
+    except PySparkAttributeError:
         raise QueryError(
             "Spark Connect does not tell to which checkpoint a micro-batch belongs, so none can be applied exactly once: "
             "run the stream in a session of its own (windrow pipeline --master, or spark-submit)"
-        )
-    found = df.sparkSession.sparkContext.getLocalProperty("sql.streaming.queryId")
+        ) from None
+    found = context.getLocalProperty("sql.streaming.queryId")
     if found is None:
         raise QueryError("only a stream can be applied: give this function to writeStream.foreachBatch")
     return found

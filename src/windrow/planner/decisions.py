@@ -1,50 +1,19 @@
-"""The decision trees of general stream slicing, as functions of what a workload is like.
+"""The three questions of general stream slicing, and how they are answered here.
 
-Scotty asks three questions before it processes a tuple, and answers each from the *characteristics*
-of the workload: the order of the stream, the algebra of the aggregates, the class and the measure of
-the windows (Scotty, section 4). Each answer comes with its reason, so that `explain` can give it.
+Scotty asks them before it processes a tuple (section 4, Figures 4, 5 and 6): must single events be kept beside the
+partials, can a slice have to be split, how are events taken out of a slice? Its trees keep tuples in slices, and then
+split, shift and recompute. Here events whose order matters wait until no earlier one can come, also where a stream
+promises order, and enter slices in order; so nothing is ever split or taken out. Each answer comes with its reason, so
+that `explain` can give it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from windrow.query import Query
-
-
-@dataclass(frozen=True)
-class Characteristics:
-    """What the trees need to know of a workload.
-
-    `session` windows are context aware, but never force a split (section 6.2). `count_measure` says
-    that some window counts events, `needs_events` that an answer is made of the events themselves.
-    """
-
-    ordered: bool
-    commutative: bool
-    invertible: bool
-    context_free: bool
-    forward_context_free: bool
-    session_only: bool
-    count_measure: bool
-    needs_events: bool = False
-
-    @classmethod
-    def of(cls, query: Query) -> Characteristics:
-        algebras = [a.algebra for a in query.aggregates.values()]
-        contexts = {w.context for w in query.windows.values()}
-        return cls(
-            ordered=query.ordered,
-            commutative=all(a.commutative for a in algebras),
-            invertible=all(a.invertible for a in algebras),
-            context_free=contexts <= {"context free"},
-            forward_context_free="forward context aware" not in contexts,
-            session_only=contexts <= {"context free", "session"},
-            count_measure=any(w.counts for w in query.windows.values()),
-            needs_events=any(
-                a.algebra.kind == "holistic" and not a.algebra.commutative for a in query.aggregates.values()
-            ),
-        )
+from windrow.span import Span
+from windrow.spec import QuerySpec
 
 
 @dataclass(frozen=True)
@@ -55,41 +24,40 @@ class Decision:
     reason: str
 
 
-def keep_tuples(c: Characteristics) -> Decision:
-    """Scotty, Figure 4: must single events be kept beside the partials?"""
-    if c.needs_events:
-        return Decision("kept", "the answer of an aggregate is made of the events themselves")
-    if c.ordered:
-        if c.forward_context_free:
-            return Decision("dropped", "the stream is ordered and no window looks ahead")
-        return Decision("kept", "a window is forward context aware: later events place its edges")
-    if not c.commutative:
-        return Decision("kept", "an aggregate is not commutative and events may come out of order")
-    if not c.context_free and not c.session_only:
-        return Decision("kept", "events may come out of order and move the edges of a context-aware window")
-    if c.count_measure:
-        return Decision("kept", "events may come out of order and shift the later ones of a count window")
-    kinds = "context free" if c.context_free else "context free or sessions"
-    return Decision("dropped", f"all windows are {kinds} and all aggregates commutative")
+def in_order(query: QuerySpec) -> str:
+    """The windows that depend on the order of events, by name; "" if none does."""
+    return ", ".join(name for name, window in query.windows.items() if window.layout == "ordered")
 
 
-def splits(c: Characteristics) -> Decision:
-    """Scotty, Figure 5: can a slice have to be split?"""
-    if c.context_free:
+def keep_tuples(query: QuerySpec, read_again: Sequence[str]) -> Decision:
+    """Figure 4: must single events be kept beside the partials? `read_again` are aggregates that read them anew."""
+    reasons = []
+    if in_order(query):
+        reasons.append(
+            f"windows depend on their order ({in_order(query)}): they wait until the watermark less lateness has passed them"
+        )
+    if read_again:
+        reasons.append(
+            f"aggregates read them again for each window that holds them ({', '.join(read_again)})"
+        )
+    if isinstance(query.time, Span) and query.time.id is not None:
+        reasons.append("those without an end are open until it comes")
+    if reasons:
+        return Decision("kept", "; ".join(reasons))
+    return Decision("dropped", "no window depends on their order, and all aggregates are made of partials")
+
+
+def splits(query: QuerySpec) -> Decision:
+    """Figure 5: can a slice have to be split?"""
+    if in_order(query):
+        return Decision("never", "events enter slices in order, when all edges before them are known")
+    if all(w.layout == "aligned" for w in query.windows.values()):
         return Decision("never", "all edges are known in advance")
-    if c.ordered and c.forward_context_free:
-        return Decision("never", "the stream is ordered and no window looks ahead")
-    if c.session_only:
-        return Decision("never", "sessions split only in gaps, where there are no events")
-    return Decision("possible", "a late event or a later event can place an edge inside a slice")
+    return Decision("never", "a new slice only comes to lie between events, and parts none")
 
 
-def removal(c: Characteristics) -> Decision:
-    """Scotty, Figure 6: how are events taken out of a slice?"""
-    if c.ordered:
-        return Decision("never needed", "the stream is ordered, so nothing shifts from slice to slice")
-    if not c.count_measure:
-        return Decision("never needed", "no window counts events, so none shifts from slice to slice")
-    if c.invertible:
-        return Decision("by invert", "all aggregates are invertible")
-    return Decision("by recomputation", "an aggregate is not invertible")
+def removal(query: QuerySpec) -> Decision:
+    """Figure 6: how are events taken out of a slice?"""
+    if any(window.counts for window in query.windows.values()):
+        return Decision("never needed", "events enter slices in order, so none shifts from slice to slice")
+    return Decision("never needed", "no window counts events, so none shifts from slice to slice")

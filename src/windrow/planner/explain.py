@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate, Bound, Multiset, Scalars, Sequence, Sketch, guessed
 from windrow.aggregates.count import Count
-from windrow.durations import DurationLike, parse_duration
+from windrow.aggregates.shares import SHARE, of_pieces
 from windrow.errors import QueryError
 from windrow.measure import Measure
+from windrow.options import OperatorOptions
 from windrow.planner import spanning
-from windrow.planner.decisions import Characteristics, keep_tuples, removal, splits
+from windrow.planner.decisions import in_order, keep_tuples, removal, splits
 from windrow.planner.merging import estimates, possible, steady_load, width_of
+from windrow.planner.sharing import shared
 from windrow.planner.window_set import FEW, UNMERGED, WindowSet
-from windrow.query import Query
 from windrow.schema import require_columns
 from windrow.span import Learned, Span
-from windrow.windows.layout import is_aligned, needs_order
-from windrow.windows.session import Session
+from windrow.spec import QuerySpec
 
 UNMERGED_PARTIALS = (
     "store: counts are differences of running totals; sorted values and events are read where they lie"
@@ -28,17 +28,67 @@ UNMERGED_PARTIALS = (
 Exact = Callable[[Bound], bool]
 
 
-def explain(query: Query, schema: pa.Schema | None, *, lateness: DurationLike, exact: Exact) -> str:
-    """See `Query.explain`; `exact` says of an aggregate whether its partials can be taken out again without a trace."""
+@dataclass(frozen=True)
+class Part:
+    """Windows that share slices: of which kind their state is (see `sharing`), and how their operator runs."""
+
+    kind: str
+    query: QuerySpec
+    schema: pa.Schema | None
+    exact: Exact
+    options: OperatorOptions
+
+    def bounds(self) -> Iterator[tuple[str, Aggregate, Bound | None]]:
+        """Each aggregate, its name, and what is computed for it; None if that depends on types that are not known."""
+        prorated, schema = self.kind == "prorated", self.schema
+        if schema is not None and prorated:
+            schema = schema.append(pa.field(SHARE, pa.float64()))
+        for name, aggregate in self.query.aggregates.items():
+            bound = _bound(of_pieces(name, aggregate) if prorated else aggregate, schema)
+            # What a function of the user's own returns depends on the types that it is given.
+            unknown = bound is None or (self.kind == "spanning" and schema is None and _is_own(bound))
+            yield name, aggregate, None if unknown else bound
+
+    def copies(self, bound: Bound) -> int:
+        """How many partials a slice has for an aggregate: what begins in it, and what is noted beside."""
+        if self.kind != "spanning" or not spanning.is_noted(bound.partial):
+            return 1
+        return 3 if self.exact(bound) else 2
+
+    @property
+    def presences(self) -> int:
+        """How many counts a slice has that tell which windows exist: of what begins, goes on and ends."""
+        return 3 if self.kind in ("spanning", "prorated") else 1
+
+
+def explain(
+    query: QuerySpec,
+    schema: pa.Schema | None,
+    *,
+    options: OperatorOptions,
+    exact: Exact,
+    parts: list[tuple[str, QuerySpec]] | None = None,
+) -> str:
+    """See `Query.explain` and `Operator.explain`.
+
+    `exact` says of an aggregate whether its partials can be taken out again without a trace. `parts` are the kinds of
+    state that an operator has, each with its windows; without them, those that it would begin with.
+    """
     lines = [
         f"{_count(len(query.windows), 'window')}, {_count(len(query.aggregates), 'aggregate')}, one pass"
     ]
     lines[0] += f" over {query.time if isinstance(query.time, Span) else repr(query.time)}" + (
         f", per {', '.join(query.key)}" if query.key else ""
     )
-    windows = _placed(query, schema)
-    lines += _shared(query, windows) + _kept(query, schema) + _lasting(query, schema, exact)
-    lines += _sizes(query, schema, windows, lateness, exact) + _decisions(query)
+    parts = parts or shared(query)
+    for number, (kind, asked) in enumerate(parts, 1):
+        part = Part(kind, asked, schema, exact, options)
+        windows = _placed(asked, schema)
+        which = "all share the same slices"
+        if len(parts) > 1:
+            which = f"set {number} of {len(parts)}: these share slices"
+        lines += _shared(part, windows, which) + _kept(part) + _lasting(part)
+        lines += _sizes(part, windows) + _decisions(part)
     return "\n".join(lines)
 
 
@@ -46,7 +96,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-def _placed(query: Query, schema: pa.Schema | None) -> WindowSet | None:
+def _placed(query: QuerySpec, schema: pa.Schema | None) -> WindowSet | None:
     """The windows in ticks: of the schema's time column, or of nanoseconds or plain numbers."""
     if schema is not None:
         read = [c for a in query.aggregates.values() for c in a.columns]
@@ -63,10 +113,11 @@ def _placed(query: Query, schema: pa.Schema | None) -> WindowSet | None:
     return None
 
 
-def _shared(query: Query, windows: WindowSet | None) -> list[str]:
-    lines = ["", "windows (all share the same slices)"]
+def _shared(part: Part, windows: WindowSet | None, which: str) -> list[str]:
+    query = part.query
+    lines = ["", f"windows ({which})"]
     lines += [f"  {name:<12} {window!s:<40} {window.context}" for name, window in query.windows.items()]
-    gaps = [w for w in query.windows.values() if isinstance(w, Session)]
+    gaps = [w for w in query.windows.values() if w.gap is not None]
     if len(gaps) > 1:
         lines.append("  sessions are cut by the smallest gap; larger ones are made of the same slices")
     if windows is not None and (len(windows.periods) or windows.irregular):
@@ -81,37 +132,42 @@ def _shared(query: Query, windows: WindowSet | None) -> list[str]:
             + (f"; {_count(len(windows.irregular), 'irregular window')}" if windows.irregular else "")
         )
         which = "" if len(windows.owner) == len(windows.names) else "context-free "
-        lines.append(
-            f"  an event is folded once, and counts in up to {windows.windows_per_event:,.0f} {which}windows"
-        )
+        event = "an event is folded once, and counts" if part.presences == 1 else "an instant lies"
+        lines.append(f"  {event} in up to {windows.windows_per_event:,.0f} {which}windows")
     return lines
 
 
-def _kept(query: Query, schema: pa.Schema | None) -> list[str]:
+def _kept(part: Part) -> list[str]:
     lines = ["", "kept per slice and key"]
-    counts = [f"{n} = {a}" for n, a in query.aggregates.items() if isinstance(a, Count) and not a.columns]
+    counts = [] if part.kind == "prorated" else [f"{n} = {a}" for n, a, _ in part.bounds() if _is_count(a)]
     purpose = "which windows exist" + (f", {', '.join(counts)}" if counts else "")
-    lines.append(f"  {'number of events':<26} 8 bytes    for {purpose}")
-    for (what, columns), (names, bytes_) in _partials(query, schema).items():
+    lines.append(f"  {'number of events':<26} {_times(part.presences, 8):<10} for {purpose}")
+    if part.options.mode == "update" and part.kind in ("aligned", "spanning", "prorated"):
+        lines.append(f"  {'number of late events':<26} {_times(part.presences, 8):<10} for revisions")
+    for (what, columns), (names, bound) in _partials(part).items():
         label = f"{what} of {', '.join(columns)}" if columns else what
-        lines.append(f"  {label:<26} {bytes_:<10} for {', '.join(names)}")
+        size = "by type" if bound is None else _size(part, bound)
+        lines.append(f"  {label:<26} {size:<10} for {', '.join(names)}")
     return lines
 
 
-def _partials(
-    query: Query, schema: pa.Schema | None
-) -> dict[tuple[str, tuple[str, ...]], tuple[list[str], str]]:
-    """Each different partial, the aggregates that read it, and its size."""
-    found: dict[tuple[str, tuple[str, ...]], tuple[list[str], str]] = {}
-    for name, aggregate in query.aggregates.items():
-        if isinstance(aggregate, Count) and not aggregate.columns:
+def _is_count(aggregate: Aggregate) -> bool:
+    """Whether an aggregate counts events, whatever their values."""
+    return isinstance(aggregate, Count) and not aggregate.columns
+
+
+def _times(copies: int, size: int) -> str:
+    return f"{size} bytes" if copies == 1 else f"{copies} x {size} bytes"
+
+
+def _partials(part: Part) -> dict[tuple[str, tuple[str, ...]], tuple[list[str], Bound | None]]:
+    """Each different partial, the aggregates that read it, and one of them with its types."""
+    found: dict[tuple[str, tuple[str, ...]], tuple[list[str], Bound | None]] = {}
+    for name, aggregate, bound in part.bounds():
+        if _is_count(aggregate) and part.kind != "prorated":
             continue
-        bound = _bound(aggregate, schema)
-        if bound is None:
-            what, size = str(aggregate), "by type"
-        else:
-            what, size = bound.partial.name, _size(bound)
-        found.setdefault((what, aggregate.columns), ([], size))[0].append(f"{name} = {aggregate}")
+        what = str(aggregate) if bound is None else bound.partial.name
+        found.setdefault((what, aggregate.columns), ([], bound))[0].append(f"{name} = {aggregate}")
     return found
 
 
@@ -121,13 +177,28 @@ def _bound(aggregate: Aggregate, schema: pa.Schema | None) -> Bound | None:
     return aggregate.bind(tuple(schema.field(c).type for c in aggregate.columns))
 
 
-def _size(bound: Bound) -> str:
+def _size(part: Part, bound: Bound) -> str:
     partial = bound.partial
+    fixed = _fixed(partial)
+    if part.kind == "spanning" and not spanning.is_noted(partial):
+        return (f"{fixed} bytes + " if fixed else "") + f"{8 * (4 + len(bound.kinds))} bytes per event"
     if isinstance(partial, Multiset):
-        return "24 bytes + 16 per different value"
-    if isinstance(partial, Sequence) or (isinstance(partial, Scalars) and partial.ordered):
+        return f"{fixed} bytes + 16 per different value"
+    if not fixed:
         return f"{8 * (3 + len(bound.kinds))} bytes per event"
-    return f"{cell_bytes(partial)} bytes"
+    return _times(part.copies(bound), fixed)
+
+
+def _fixed(partial: Scalars | Sketch | Multiset | Sequence) -> int:
+    """The size of what a cell always has of a partial."""
+    if isinstance(partial, Sequence) or _is_logged(partial):
+        return 0
+    return 24 if isinstance(partial, Multiset) else cell_bytes(partial)
+
+
+def _is_logged(partial: Scalars | Sketch | Multiset | Sequence) -> bool:
+    """Whether an aggregate is computed from single events."""
+    return isinstance(partial, Sequence) or (isinstance(partial, Scalars) and partial.ordered)
 
 
 def cell_bytes(partial: Scalars | Sketch) -> int:
@@ -135,29 +206,26 @@ def cell_bytes(partial: Scalars | Sketch) -> int:
     return 8 + sum((1 if f.dtype == "u1" else 8) * (f.width or 1) for f in partial.fields)
 
 
-def _lasting(query: Query, schema: pa.Schema | None, exact: Exact) -> list[str]:
+def _lasting(part: Part) -> list[str]:
     """What becomes of an event that lasts."""
-    if not isinstance(query.time, Span):
+    time = part.query.time
+    if not isinstance(time, Span):
         return []
-    lines = ["", f"events that last, {query.time}: {spanning.CONTRIBUTIONS[query.time.contributes]}"]
-    if query.time.contributes == "whole":
+    lines = ["", f"events that last, {time}: {spanning.CONTRIBUTIONS[time.contributes]}"]
+    if part.kind == "spanning":
         ways: dict[str, list[str]] = {}
-        for aggregate in query.aggregates.values():
-            bound = _bound(aggregate, schema)
-            # What a function of the user's own returns depends on the types that it is given.
-            unknown = bound is None or (schema is None and _is_own(bound))
+        for _, aggregate, bound in part.bounds():
             way = "as its types allow"
-            if bound is not None and not unknown:
-                way = spanning.way_of(bound.partial, exact=exact(bound))
+            if bound is not None:
+                way = spanning.way_of(bound.partial, exact=part.exact(bound))
             ways.setdefault(way, []).append(str(aggregate))
         lines += [f"  {', '.join(names):<26} {way}" for way, names in ways.items()]
-    release = query.time.release
-    if isinstance(release, Learned):
+    if isinstance(time.release, Learned):
         lines.append(
-            f"  windows wait as long as {release.quantile:.1%} of the events seen have lasted at most"
+            f"  windows wait as long as {time.release.quantile:.1%} of the events seen have lasted at most"
         )
-    elif release.magnitude:
-        lines.append(f"  windows wait {release} for events that began in them and still last")
+    elif time.release.magnitude:
+        lines.append(f"  windows wait {time.release} for events that began in them and still last")
     return lines
 
 
@@ -165,33 +233,34 @@ def _is_own(bound: Bound) -> bool:
     return isinstance(bound.partial, Scalars) and bound.partial.own
 
 
-def _sizes(
-    query: Query, schema: pa.Schema | None, windows: WindowSet | None, lateness: DurationLike, exact: Exact
-) -> list[str]:
+def _sizes(part: Part, windows: WindowSet | None) -> list[str]:
     if windows is None:
         return []
-    if not all(map(is_aligned, query.windows.values())):
-        return ["", *_keyed_state(query), *_stores_when_due(query, schema, exact)]
-    late = float(windows.measure.ticks(parse_duration(lateness), what="lateness"))
+    if part.kind in ("keyed", "sessions"):
+        return ["", *_keyed_state(part), *_stores_when_due(part)]
+    measure, query = windows.measure, part.query
+    late = float(measure.ticks(part.options.allowed_lateness, what="lateness"))
+    if isinstance(query.time, Span) and not isinstance(query.time.release, Learned):
+        late += float(measure.ticks(query.time.release, what="release"))
     reach = float(windows.longest) + late
     slices = float((reach / windows.periods.astype(float)).sum()) + len(windows.periods)
     slices += sum(reach / float(p.length) + 2 for _, p in windows.irregular)
-    spread = 1 + late / max(1.0, float(windows.longest))
-    slices = min(slices, (UNMERGED + 1) * windows.windows_per_event * spread + FEW)
-    kept = {(b.partial, a.columns) for a in query.aggregates.values() if (b := _bound(a, schema)) is not None}
-    fixed = 8 + sum(
-        cell_bytes(partial) for partial, columns in kept if isinstance(partial, (Scalars, Sketch)) and columns
-    )
+    if part.kind == "aligned":
+        spread = 1 + late / max(1.0, float(windows.longest))
+        slices = min(slices, (UNMERGED + 1) * windows.windows_per_event * spread + FEW)
+    size = 8 * part.presences * (2 if part.options.mode == "update" else 1)
+    size += sum(part.copies(b) * _fixed(b.partial) for _, b in _partials(part).values() if b is not None)
+    ahead = ", and as many more as events reach ahead of it" if part.kind != "aligned" else ""
     return [
         "",
-        f"live per key: at most about {slices:,.0f} slices (where there are events), "
-        f"{windows.windows_per_event:,.0f} windows, {slices * fixed:,.0f} bytes of fixed size",
+        f"live per key: at most about {slices:,.0f} slices up to the watermark (where there are events), "
+        f"{windows.windows_per_event:,.0f} windows, {slices * size:,.0f} bytes of fixed size{ahead}",
         "state: aligned, one matrix of slices x keys per partial, because context-free windows cut every key alike",
-        *_stores(query, schema, windows, exact),
+        *_stores(part, windows),
     ]
 
 
-def _stores(query: Query, schema: pa.Schema | None, windows: WindowSet, exact: Exact) -> list[str]:
+def _stores(part: Part, windows: WindowSet) -> list[str]:
     """By which store each partial is merged where many windows are due at once, and what others would cost."""
     if not len(windows.every):
         return []
@@ -199,70 +268,79 @@ def _stores(query: Query, schema: pa.Schema | None, windows: WindowSet, exact: E
     lines = [
         "store: how slices are merged, in nanoseconds per window and key, where many windows are due at once"
     ]
-    for partial, stores in _merged(query, schema, exact):
+    for partial, stores in _merged(part):
         load = replace(load, width=width_of(partial))
         best, *others = estimates(load, stores)
         rest = ", ".join(f"{e.store} {e.nanoseconds / load.windows:,.0f}" for e in others)
         lines.append(f"  {partial.name:<26} {best.store} {best.nanoseconds / load.windows:,.0f}, not {rest}")
     if len(lines) == 1:
         return [UNMERGED_PARTIALS]
+    if part.options.store != "auto":
+        return [_asked_for(part)]
     return [*dict.fromkeys(lines), "  a window that is due by itself shares nothing, and is merged lazily"]
 
 
-def _stores_when_due(query: Query, schema: pa.Schema | None, exact: Exact) -> list[str]:
+def _asked_for(part: Part) -> str:
+    return f"store: {part.options.store}, because the operator was asked to merge slices by it"
+
+
+def _stores_when_due(part: Part) -> list[str]:
     """Which stores may merge each partial, where nobody knows beforehand how many slices a window has."""
-    found = dict.fromkeys(
-        f"  {partial.name:<26} {', '.join(stores)}" for partial, stores in _merged(query, schema, exact)
-    )
+    found = dict.fromkeys(f"  {partial.name:<26} {', '.join(stores)}" for partial, stores in _merged(part))
     if not found:
         return [UNMERGED_PARTIALS]
+    if part.options.store != "auto":
+        return [_asked_for(part)]
     return ["store: chosen when windows are due, by how many they and their slices are", *found]
 
 
-def _merged(
-    query: Query, schema: pa.Schema | None, exact: Exact
-) -> Iterator[tuple[Scalars | Sketch, tuple[str, ...]]]:
+def _merged(part: Part) -> Iterator[tuple[Scalars | Sketch, tuple[str, ...]]]:
     """The partials that are merged, of each aggregate that has one, and the stores that can do it."""
-    for aggregate in query.aggregates.values():
-        bound = _bound(aggregate, schema)
+    for _, _, bound in part.bounds():
         partial = None if bound is None else bound.partial
         if bound is None or not isinstance(partial, (Scalars, Sketch)) or not partial.fields:
             continue
-        if isinstance(partial, Sketch) or not partial.ordered:
+        if part.kind == "spanning" and not spanning.is_noted(partial):
+            continue
+        if not _is_logged(partial):
             # Without a schema, nothing of the user's own is compiled to find out.
-            sure = (schema is not None or not _is_own(bound)) and exact(bound)
+            sure = (part.schema is not None or not _is_own(bound)) and part.exact(bound)
             yield partial, possible(partial, exact=sure)
 
 
-def _keyed_state(query: Query) -> list[str]:
+def _keyed_state(part: Part) -> list[str]:
     """How slices are kept that are cut for each key in its own places."""
-    lines = [
-        "state: per key, flat columns of slices sorted by key and time, because some window depends on more "
-        "than time",
-    ]
-    if any(map(needs_order, query.windows.values())):
+    windows = part.query.windows.values()
+    some = "some window depends on more than time"
+    if all(w.layout == "aligned" for w in windows):
+        some = "a window that is gone depended on more than time"
+    lines = [f"state: per key, flat columns of slices sorted by key and time, because {some}"]
+    if in_order(part.query):
         lines.append(
             "order: events wait until the watermark less lateness has passed them, then enter slices in order; "
-            "an event before that is late for every window"
+            "an event before that is late for every window that shares these slices"
         )
-    elif any(isinstance(w, Session) for w in query.windows.values()):
+    elif any(w.context == "session" for w in windows):
         lines.append(
             "late:  an event is taken as long as the session that it would be on its own is not final"
         )
     return lines
 
 
-def _decisions(query: Query) -> list[str]:
-    c = Characteristics.of(query)
+def _decisions(part: Part) -> list[str]:
+    again = []
+    for _, aggregate, bound in part.bounds():
+        if bound is None:
+            logged = not aggregate.algebra.commutative
+        elif part.kind == "spanning":
+            logged = not spanning.is_noted(bound.partial)
+        else:
+            logged = _is_logged(bound.partial)
+        if logged:
+            again.append(str(aggregate))
     rows = (
-        ("single events", keep_tuples(c)),
-        ("slice splits", splits(c)),
-        ("removal from slices", removal(c)),
+        ("single events", keep_tuples(part.query, again)),
+        ("slice splits", splits(part.query)),
+        ("removal from slices", removal(part.query)),
     )
-    lines = [f"{what + ':':<21} {d.answer}, because {d.reason}" for what, d in rows]
-    if any(map(needs_order, query.windows.values())):
-        lines.append(
-            "in practice:          events wait until the horizon has passed them and enter slices in order, so nothing "
-            "is ever split or removed; the lines above say what it would take otherwise"
-        )
-    return ["", *lines]
+    return ["", *(f"{what + ':':<21} {d.answer}, because {d.reason}" for what, d in rows)]

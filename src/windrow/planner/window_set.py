@@ -19,11 +19,7 @@ import numpy as np
 
 from windrow.errors import QueryError
 from windrow.measure import INT64_MAX, INT64_MIN, Measure, Tick
-from windrow.windows.band import PlacedBand
-from windrow.windows.base import Irregular, Periodic, Window
-from windrow.windows.calendar import PlacedCalendar
-from windrow.windows.cumulate import Cumulate
-from windrow.windows.layout import is_aligned
+from windrow.windows.base import Irregular, Periodic, Window, placements
 
 # Finished slices are coalesced once there are more than UNMERGED per live window and FEW besides;
 # fewer keys and strings than FEW are not worth collecting.
@@ -56,7 +52,7 @@ class WindowSet:
         irregular: list[tuple[int, Irregular]] = []
         longest = (measure.highest - measure.lowest) / 4
         for position, window in enumerate(windows.values()):
-            for placement in window.place(measure) if is_aligned(window) else ():
+            for placement in placements(window, measure) if window.layout == "aligned" else ():
                 if isinstance(placement, Periodic):
                     if placement.length + 2 * placement.every > longest:
                         raise QueryError(f"{window} is longer than {measure.describe()} can express")
@@ -91,7 +87,7 @@ class WindowSet:
     @cached_property
     def margin(self) -> Tick:
         """How far from an event arithmetic on its windows and their neighbours can lead."""
-        slides = self.every.tolist() + [p.length for _, p in self.irregular if isinstance(p, PlacedCalendar)]
+        slides = self.every.tolist() + [p.slide for _, p in self.irregular]
         return self.longest + 2 * max(slides, default=0) + 2
 
     @cached_property
@@ -106,9 +102,6 @@ class WindowSet:
         else:
             low, high = self._expressible(int(measure.lowest), int(measure.highest))
             low, high = max(low, INT64_MIN + self.margin), min(high, INT64_MAX - self.margin)
-        for _, placement in self.irregular:
-            if isinstance(placement, PlacedCalendar):
-                low, high = max(low, placement.reach[0]), min(high, placement.reach[1])
         return low, high
 
     def _expressible(self, lowest: int, highest: int) -> tuple[int, int]:
@@ -121,19 +114,14 @@ class WindowSet:
             last = (highest - offset - rest) // every - whole  # the last one that ends at or before highest
             high = min(high, offset + (last + 1) * every - 1)
         for _, placement in self.irregular:
-            if isinstance(placement, PlacedCalendar):
-                low, high = (
-                    max(low, lowest + int(placement.length)),
-                    min(high, highest - int(placement.length)),
-                )
+            first, last = placement.within(lowest, highest)
+            low, high = max(low, int(first)), min(high, int(last))
         return low, high
 
     @cached_property
     def may_leave_gaps(self) -> bool:
         """Whether there may be instants that belong to no window."""
-        return not bool(np.any(self.whole >= 1)) and not any(
-            isinstance(p, PlacedCalendar) for _, p in self.irregular
-        )
+        return not bool(np.any(self.whole >= 1)) and not any(p.gapless for _, p in self.irregular)
 
     @cached_property
     def windows_per_event(self) -> float:
@@ -159,20 +147,14 @@ class WindowSet:
             # As a number of Python's own, which does not overflow.
             starts = np.maximum(self.starts(k), np.array(floor, self.measure.dtype)[self.owner])
             candidates.append(starts.min().item())
-        for owner, placement in self.irregular:
-            if isinstance(placement, PlacedBand):
-                there = placement.end > horizon and placement.start >= floor[owner]
-                candidates += [placement.start] if there else []
-            else:
-                starts, _ = placement.windows(horizon, horizon)
-                candidates.append(max(starts[0].item(), floor[owner]))
+        firsts = (placement.first_open(horizon, floor[owner]) for owner, placement in self.irregular)
+        candidates += [first for first in firsts if first is not None]
         return min(candidates, default=horizon)
 
     def are_over(self, horizon: Tick, since: Mapping[str, Tick] = NEVER) -> bool:
         """Whether no window ends after `horizon`, and none ever will; `since` as above."""
         return not len(self.every) and all(
-            isinstance(p, PlacedBand)
-            and (p.end <= horizon or p.start < since.get(self.names[owner], p.start))
+            p.first_open(horizon, since.get(self.names[owner], self.measure.lowest)) is None
             for owner, p in self.irregular
         )
 
@@ -184,12 +166,8 @@ class WindowSet:
             columns = (column.tolist() for column in (self.owner, self.starts(k), self.ends(k)))
             found += zip(*columns, strict=True)
         for owner, placement in self.irregular:
-            if isinstance(placement, PlacedBand):
-                found += [(owner, placement.start, placement.end)] if placement.end <= point else []
-            else:
-                begun = placement.windows(point, point)[0][0]
-                starts, ends = placement.windows(begun - 1, begun - 1)
-                found.append((owner, starts[0].item(), ends[0].item()))
+            last = placement.last_closed(point)
+            found += [] if last is None else [(owner, *last)]
         return [(self.names[owner], start, end) for owner, start, end in found]
 
     def live_starts(self, horizon: Tick, threshold: Tick) -> np.ndarray:
@@ -293,15 +271,10 @@ def _progressions(
     windows: Mapping[str, Window], periodic: list[tuple[int, Periodic]], measure: Measure
 ) -> list[tuple[Tick, Tick, Tick]]:
     """The edges of all periodic windows; the many steps of a cumulate window are one progression."""
-    specs = list(windows.values())
-    found: list[tuple[Tick, Tick, Tick]] = []
-    for spec in specs:
-        if isinstance(spec, Cumulate) and not measure.floating:
-            step, offset = (measure.ticks(d, what="step") for d in (spec.step, spec.offset))
-            found.append((step, offset % step, 0))
+    simpler = [window.progressions(measure) for window in windows.values()]
+    found = [progression for known in simpler for progression in known or ()]
     for position, placement in periodic:
-        if measure.floating or not isinstance(specs[position], Cumulate):
-            found += _edges(placement)
+        found += _edges(placement) if simpler[position] is None else []
     return found
 
 

@@ -23,20 +23,18 @@ and may evict whole subwindows: `partition_count`, `tuple_count`, `partition_age
     window.on_trigger(lambda event: print(event.partition, event.content))       # handlers get tables
     window.record("trigger"); tape = window.insert(batch)                         # compiled operators get arrays
     wp.SlidingWindow(spec, schema, aggregates={"mean": wr.mean("x")})             # aggregates need no rows at all
+
+The operators of this page are those of `windrow.policies.operators`, able to run on Spark as well.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from windrow.options import PolicyOptions, keywords_of
+from windrow.policies import operators
 from windrow.policies.clock import Clock, RealClock, VirtualClock
 from windrow.policies.flow import Flow
-from windrow.policies.operators import (
-    Aggregate,
-    Deduplicate,
-    Filter,
-    Join,
-    Operator,
-    Project,
-    Sort,
-    Windowed,
-)
 from windrow.policies.orders import order_of
 from windrow.policies.ports import (
     EXPECTING,
@@ -67,6 +65,9 @@ from windrow.policies.summarizers import Summarizer
 from windrow.policies.tape import Event, Tape
 from windrow.policies.text import parse
 from windrow.policies.window import SlidingWindow, TumblingWindow, Window
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 __all__ = [
     "EXPECTING",
@@ -111,3 +112,52 @@ __all__ = [
     "tumbling",
     "tuple_count",
 ]
+
+
+class Operator(operators.Operator):
+    """The base of all operators, your own included: here, and on Spark."""
+
+    @keywords_of(PolicyOptions)
+    def on_spark(self, *frames: DataFrame, options: PolicyOptions) -> DataFrame:
+        """The same operator on Spark: a DataFrame for each input, batch or streaming, and one comes out.
+
+        Rows come to the windows in the order of `time`. In a stream they wait until the watermark has passed
+        them. The keywords are the fields of `windrow.options.PolicyOptions`: `time`, `punctuation`,
+        `side_rows`, `buckets`, `watermark` and `metrics`.
+
+        >>> from windrow import policies as wp
+        >>> unique = wp.Deduplicate("sliding, count(1000), count(1), partitioned", "id", partition_by="user")
+        >>> def once(events):
+        ...     return events.transform(unique.on_spark, time="ts")
+        """
+        from windrow.spark.policies.frame import on_spark
+
+        return on_spark(self, frames, options)
+
+
+class Aggregate(operators.Aggregate, Operator):
+    pass
+
+
+class Deduplicate(operators.Deduplicate, Operator):
+    pass
+
+
+class Filter(operators.Filter, Operator):
+    pass
+
+
+class Join(operators.Join, Operator):
+    pass
+
+
+class Project(operators.Project, Operator):
+    pass
+
+
+class Sort(operators.Sort, Operator):
+    pass
+
+
+class Windowed(operators.Windowed, Operator):
+    pass

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from windrow.aggregates.base import Scalars, Sketch
 from windrow.engine.cutting import Cells
-from windrow.engine.partials.scalars import Numbers, lowered
+from windrow.engine.partials.scalars import Numbers
 from windrow.engine.snapshot.parts import Reader, Writer
-from windrow.engine.user_functions import blame, field_types, lower_failed
+from windrow.engine.user_functions import blame
 from windrow.policies.events import BEFORE_FLUSH
 from windrow.policies.folding import Asked, InCells
 from windrow.policies.inputs import Inputs
@@ -37,15 +37,11 @@ class FoldedCells(InCells):
         super().__init__()
         self._asked = asked
         self._inputs = inputs
-        self._stores: dict[Any, Numbers] = {}
-        for one in asked:
-            if self._key(one) not in self._stores:
-                self._stores[self._key(one)] = _store(one)
+        self._stores: dict[Any, Numbers] = {
+            key: _store(one) for key, one in {a.key: a for a in asked}.items()
+        }
         self._taken = 0
         inputs.on_recoded(self._recode)
-
-    def _key(self, one: Asked) -> tuple[Any, ...]:
-        return one.columns, one.bound.kinds, one.bound.partial
 
     def resize(self, old: int) -> None:
         for store in self._stores.values():
@@ -106,13 +102,15 @@ class FoldedCells(InCells):
             inputs = [codes[low:high] for codes in self._inputs.codes(columns if kinds else ())]
             present = self._inputs.present(columns)
             cells = position if present is None else np.where(present[low:high], position, -1)
+            own = isinstance(partial, Scalars) and partial.own
+            before = int(store.n.sum()) if own else 0
             try:
                 store.fold(Cells(cells), inputs, (arrival, arrival))
             except Exception as problem:  # a user's function may raise anything
-                if not (isinstance(partial, Scalars) and partial.own):
+                if not own:
                     raise
-                rows = np.flatnonzero(cells >= 0)
-                raise blame(partial, [x[rows] for x in inputs], rows + low, problem) from problem
+                rows = np.arange(low, high)
+                raise blame(store, Cells(cells), inputs, rows, problem, before=before) from problem
 
     def answers(self, window: Contents, tape: Tape) -> pa.Table | None:
         flushed = np.flatnonzero(tape.kind == BEFORE_FLUSH)
@@ -125,17 +123,10 @@ class FoldedCells(InCells):
     def _answer(
         self, one: Asked, cells: np.ndarray, window: Contents, partition: np.ndarray, row: np.ndarray
     ) -> pa.Array:
-        store = self._stores[self._key(one)]
+        store = self._stores[one.key]
         decoders = self._inputs.decoders(one.columns)
         fields, n = [field[cells] for field in store.fields], store.n[cells]
-        bound = one.bound
-        one.require_fit(fields, n, window, partition, row)
-        try:
-            return lowered(bound, fields, n, decoders)
-        except Exception as problem:  # a user's function may raise anything
-            if not one.own:
-                raise
-            raise lower_failed(bound, problem) from problem
+        return one.lowered(fields, n, decoders, window, partition, row)
 
     def summary(self, window: Contents, number: int) -> dict[str, Any]:
         cell = int(window.subwindows.table[number, CELL])
@@ -172,6 +163,4 @@ def _in_use(window: Contents) -> np.ndarray:
 def _store(one: Asked) -> Numbers:
     partial = one.bound.partial
     assert isinstance(partial, (Scalars, Sketch))
-    own = isinstance(partial, Scalars) and partial.own
-    types = field_types(partial, one.bound.kinds) if own and isinstance(partial, Scalars) else None
-    return Numbers(partial, len(one.bound.kinds), np.dtype(np.int64), types)
+    return Numbers(partial, len(one.bound.kinds), np.dtype(np.int64))

@@ -1,20 +1,25 @@
 """The clock of a window: what time it is, and somebody who calls when an instant has come.
 
-    RealClock       the machine's time; one thread for all windows on it, asleep until the next deadline
+    RealClock       the machine's time; one thread for all windows on it while a call is waiting, asleep until its deadline
     VirtualClock    stands still until it is told to go on; calls happen inside `advance`, in order
 
 Times are nanoseconds since 1970. A real clock never goes back: it is read once, and runs on from there with the
-machine's uptime. Windows hand in a deadline each, and take it back by handing in another one.
+machine's uptime. Windows hand in a deadline each, and take it back by handing in another one. A clock does not keep
+windows alive (`weakly`): one that nobody else holds takes its deadline back.
 """
 
 from __future__ import annotations
 
 import heapq
+import queue
 import threading
 import time
+import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Protocol
+from types import MethodType
+from typing import Any, Protocol
 
 from windrow.durations import DurationLike
 from windrow.errors import QueryError
@@ -29,10 +34,27 @@ class Call:
     number: int
     function: Callable[[], None] = field(compare=False)
     cancelled: bool = field(default=False, compare=False)
+    wake: Callable[[None], None] | None = field(default=None, compare=False)
 
     def cancel(self) -> None:
         """Have it not called, unless it has begun."""
         self.cancelled = True
+        if self.wake is not None:
+            self.wake(None)
+
+
+def weakly(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that does not keep its object alive, and does nothing once that is gone; other functions as they are."""
+    if not isinstance(function, MethodType):
+        return function
+    # The function itself is held: a class that is loaded or defined again has other ones.
+    owner, method = weakref.ref(function.__self__), function.__func__
+
+    def call(*args: Any) -> Any:
+        alive = owner()
+        return None if alive is None else method(alive, *args)
+
+    return call
 
 
 class Clock(Protocol):
@@ -48,7 +70,7 @@ class Clock(Protocol):
 class RealClock:
     """The machine's time.
 
-    Calls are made by a thread of the clock's own, which begins with the first of them. It never keeps a program
+    Calls are made by a thread of the clock's own, which lives as long as one is waiting, and never keeps a program
     from ending. What a call raises is its own affair: windows keep it for the next one who uses them.
     """
 
@@ -56,7 +78,9 @@ class RealClock:
         self._offset = time.time_ns() - time.monotonic_ns()
         self._calls: list[Call] = []
         self._numbers = 0
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
+        # A call may be cancelled by the garbage collector, wherever a thread is: to wake by a queue needs no lock.
+        self._woken: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
 
     def now(self) -> int:
@@ -65,34 +89,35 @@ class RealClock:
 
     def call_at(self, deadline: int, function: Callable[[], None]) -> Call:
         """Have `function` called by the clock's thread at `deadline`."""
-        with self._changed:
+        with self._lock:
             self._numbers += 1
-            call = Call(deadline, self._numbers, function)
+            call = Call(deadline, self._numbers, function, wake=self._woken.put)
             heapq.heappush(self._calls, call)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="windrow clock", daemon=True)
                 self._thread.start()
-            self._changed.notify()
+        self._woken.put(None)
         return call
 
     def _run(self) -> None:
-        while True:
-            self._next().function()
+        while (call := self._next()) is not None:
+            call.function()
 
-    def _next(self) -> Call:
-        """Wait for the next call that is due."""
-        with self._changed:
-            while True:
+    def _next(self) -> Call | None:
+        """Wait for the next call that is due; None, and the end of the thread, if there is none."""
+        while True:
+            with self._lock:
                 while self._calls and self._calls[0].cancelled:
                     heapq.heappop(self._calls)
                 if not self._calls:
-                    self._changed.wait()
-                    continue
+                    self._thread = None
+                    return None
                 wait = self._calls[0].deadline - self.now()
                 if wait <= 0:
                     return heapq.heappop(self._calls)
+            with suppress(queue.Empty):
                 # A wait of centuries is more than a thread can be asked for.
-                self._changed.wait(min(wait / 1e9, threading.TIMEOUT_MAX / 2))
+                self._woken.get(timeout=min(wait / 1e9, threading.TIMEOUT_MAX / 2))
 
 
 class VirtualClock:

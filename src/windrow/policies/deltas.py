@@ -13,11 +13,12 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.engine.cache import jit
-from windrow.engine.columns import shown, ticks_of
+from windrow.engine.columns import ticks_of
 from windrow.errors import DataError, QueryError
 from windrow.measure import Measure
 from windrow.policies.layout import FLAGS, LIVE
 from windrow.policies.spec import Delta
+from windrow.rolling.codes import refuse_first
 from windrow.schema import require_columns
 
 
@@ -82,23 +83,16 @@ class DeltaColumn:
 
     def arrays(self) -> dict[str, np.dtype[Any]]:
         """What is kept for each partition, by name."""
-        whole = np.dtype(np.int64)
-        return {
-            f"last {self._role}": self.dtype,
-            f"latest {self._role}": self.dtype,
-            f"seen {self._role}": whole,
-        }
+        types = {"last": self.dtype, "latest": self.dtype, "seen": np.dtype(np.int64)}
+        return {f"{word} {self._role}": dtype for word, dtype in types.items()}
 
     def values(self, batch: pa.RecordBatch) -> np.ndarray:
         """The values of a batch; none may be missing."""
         array = batch.column(self.column)
         values, missing = ticks_of(array, self._measure)
-        if missing is not None:
-            row = int(np.flatnonzero(missing)[0])
-            raise DataError(self.column, row, shown(array[row]), "a delta policy needs a value in each row")
-        if self._unsigned and len(values) and values.min() < 0:
-            row = int(np.flatnonzero(values < 0)[0])
-            raise DataError(self.column, row, shown(array[row]), "does not fit in 64 bits")
+        refuse_first(missing, self.column, array, "a delta policy needs a value in each row")
+        if self._unsigned:
+            refuse_first(values < 0, self.column, array, "does not fit in 64 bits")
         return values
 
     def problem(

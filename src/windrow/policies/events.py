@@ -14,29 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from windrow.errors import QueryError
+from windrow.wording import near
 
-BEFORE_INSERT = 0
-AFTER_INSERT = 1
-BEFORE_FLUSH = 2
-AFTER_FLUSH = 3
-BEFORE_EVICT = 4
-AFTER_EVICT = 5
-TRIGGER = 6
-INITIAL_FULL = 7
-PARTITION_EVICTION = 8
-PARTITION_SELECTION = 9
+BEFORE_INSERT, AFTER_INSERT, BEFORE_FLUSH, AFTER_FLUSH, BEFORE_EVICT, AFTER_EVICT = range(6)
+TRIGGER, INITIAL_FULL, PARTITION_EVICTION, PARTITION_SELECTION = range(6, 10)
 
 NAMES: tuple[str, ...] = (
-    "before_insert",
-    "after_insert",
-    "before_flush",
-    "after_flush",
-    "before_evict",
-    "after_evict",
-    "trigger",
-    "initial_full",
-    "partition_eviction",
-    "partition_selection",
+    *("before_insert", "after_insert", "before_flush", "after_flush", "before_evict", "after_evict"),
+    *("trigger", "initial_full", "partition_eviction", "partition_selection"),
 )
 TUMBLING: frozenset[str] = frozenset({"before_flush", "after_flush"})
 SLIDING: frozenset[str] = frozenset({"before_evict", "after_evict", "trigger", "initial_full"})
@@ -49,7 +34,9 @@ def code_of(name: str) -> int:
     6
     """
     if name not in NAMES:
-        raise QueryError(f"{name!r} is no event of a window; the events are {', '.join(NAMES)}")
+        raise QueryError(
+            f"{name!r} is no event of a window{near(name, NAMES)}; the events are {', '.join(NAMES)}"
+        )
     return NAMES.index(name)
 
 
@@ -59,7 +46,4 @@ def mask_of(names: Iterable[str]) -> int:
     >>> mask_of(["before_insert", "trigger"])
     65
     """
-    mask = 0
-    for name in names:
-        mask |= 1 << code_of(name)
-    return mask
+    return sum({1 << code_of(name) for name in names})

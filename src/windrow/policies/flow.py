@@ -25,6 +25,7 @@ from typing import Any
 from windrow.errors import QueryError
 from windrow.policies.operators.base import Operator
 from windrow.policies.ports import GENERATING, PRESERVING, Punctuated, joined
+from windrow.wording import near
 
 
 @dataclass(frozen=True)
@@ -77,7 +78,8 @@ class Flow:
         inputs = operator.model.inputs
         if len(feeds) != len(inputs):
             ports = ", ".join(port.name for port in inputs)
-            raise QueryError(f"{name!r} has {len(inputs)} inputs ({ports}), and {len(feeds)} are fed")
+            count = f"{len(inputs)} input{'s' * (len(inputs) > 1)}"
+            raise QueryError(f"{name!r} has {count} ({ports}), and {len(feeds)} came to feed it")
         for feed in feeds:
             merged = (feed,) if isinstance(feed, Stream) else feed
             if not isinstance(merged, (list, tuple)) or not all(isinstance(s, Stream) for s in merged):
@@ -85,7 +87,9 @@ class Flow:
         streams = tuple((feed,) if isinstance(feed, Stream) else tuple(feed) for feed in feeds)
         for port, merged in zip(inputs, streams, strict=True):
             for stream in merged:
-                self._require_known(stream, f"{stream} -> {name}.{port.name}")
+                if stream.node not in self._nodes:
+                    edge = f"edge {stream} -> {name}.{port.name}"
+                    raise QueryError(f"{edge}: the flow has no {stream.node!r}; it has {self._names()}")
         self._place(name, _Node(operator, streams))
         return Stream(name)
 
@@ -93,7 +97,9 @@ class Flow:
         """Another output port of an operator than its first one, by place or name."""
         node = self._nodes.get(name)
         if node is None or node.operator is None:
-            raise QueryError(f"the flow has no operator {name!r}; it has {self._names()}")
+            raise QueryError(
+                f"the flow has no operator {name!r}{near(name, self._nodes)}; it has {self._names()}"
+            )
         outputs = node.operator.model.outputs
         for place, output in enumerate(outputs):
             if port in (place, output.name):
@@ -105,11 +111,6 @@ class Flow:
             raise QueryError(f"the flow already has a {name!r}; names must differ")
         self._nodes[name] = node
         self._checked = False
-
-    def _require_known(self, stream: Stream, edge: str) -> None:
-        node = self._nodes.get(stream.node)
-        if node is None:
-            raise QueryError(f"edge {edge}: the flow has no {stream.node!r}; it has {self._names()}")
 
     def _names(self) -> str:
         return ", ".join(self._nodes) or "nothing yet"
@@ -179,7 +180,9 @@ class Flow:
         node = self._nodes.get(source)
         if node is None or node.operator is not None:
             sources = [name for name, other in self._nodes.items() if other.operator is None]
-            raise QueryError(f"{source!r} is no source of the flow; its sources are {', '.join(sources)}")
+            raise QueryError(
+                f"{source!r} is no source of the flow{near(source, sources)}; its sources are {', '.join(sources)}"
+            )
         return self._push({Stream(source): Punctuated.of(rows)})
 
     def poll(self) -> dict[str, Punctuated]:
@@ -206,15 +209,19 @@ class Flow:
                 if stretches:
                     moving[Stream(name, place, outputs[place].name if place else "")] = joined(stretches)
         read = {stream for node in self._nodes.values() for feeds in node.feeds for stream in feeds}
-        return {str(s): stretch for s, stretch in moving.items() if s not in read and self._is_made(s)}
+        made_here = (s for s in moving if s not in read and self._nodes[s.node].operator is not None)
+        return {str(stream): moving[stream] for stream in made_here}
 
-    def _is_made(self, stream: Stream) -> bool:
-        return self._nodes[stream.node].operator is not None
+    def close(self) -> None:
+        """Take every operator off its clock: nothing happens by itself any more."""
+        for node in self._nodes.values():
+            if node.operator is not None:
+                node.operator.close()
 
     # -- state -----------------------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, bytes]:
-        """The state of each operator that has one, by its name."""
+        """The state of each operator by its name, with the rows that timers have made and nobody has fetched."""
         return {
             name: node.operator.snapshot() for name, node in self._nodes.items() if node.operator is not None
         }

@@ -9,15 +9,19 @@ The loop only says where each row went: its `position`. Folding happens afterwar
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate, Bound, Scalars
+from windrow.engine.partials.scalars import lowered
 from windrow.engine.snapshot.parts import Reader, Writer
+from windrow.engine.user_functions import lower_failed
 from windrow.errors import DataError
 from windrow.policies.layout import CELL, CLOSED, FREE
 from windrow.policies.spec import Spec
@@ -47,38 +51,52 @@ class Asked:
         return self.aggregate.columns if self.bound.kinds else ()
 
     @property
+    def key(self) -> tuple[Any, ...]:
+        """Equal for aggregates that share a partial."""
+        return self.columns, self.bound.kinds, self.bound.partial
+
+    @property
     def own(self) -> bool:
         """Whether it is made of functions of the user's, which may raise."""
         return isinstance(self.bound.partial, Scalars) and self.bound.partial.own
 
-    def require_fit(
+    def lowered(
         self,
         fields: list[np.ndarray],
         n: np.ndarray,
+        decoders: list[Any],
         window: Contents,
         partition: np.ndarray,
         row: np.ndarray,
-    ) -> None:
-        """An error if a sum is too large; it names the row of the batch that caused the answer, if one did."""
+    ) -> pa.Array:
+        """Partials to answers; `n` is how many values each is made of.
+
+        The error for a sum that is too large names the row of the batch that caused the answer, if one did.
+        """
         overflow = None if self.bound.check is None else self.bound.check(fields, n > 0)
-        if overflow is None:
-            return
-        place, value = overflow
-        key = window.key_of(int(partition[place]))
-        where = f"the subwindow of {key!r}" if window.subwindows.by else "the window"
-        caused = int(row[place])
-        raise DataError(
-            self.columns[0],
-            None if caused < 0 else caused,
-            value,
-            f"{self.aggregate} of {where} overflows int64",
-        )
+        if overflow is not None:
+            place, value = overflow
+            key, caused = window.key_of(int(partition[place])), int(row[place])
+            where = f"the subwindow of {key!r}" if window.subwindows.by else "the window"
+            problem = f"{self.aggregate} of {where} overflows int64"
+            raise DataError(self.columns[0], None if caused < 0 else caused, value, problem)
+        with blaming(self.own, partial(lower_failed, self.bound)):
+            return lowered(self.bound, fields, n, decoders)
+
+
+@contextmanager
+def blaming(own: bool, error: Callable[[Exception], Exception]) -> Iterator[None]:
+    """What a user's `own` function raises becomes an error that says which function it was."""
+    try:
+        yield
+    except Exception as problem:  # a user's function may raise anything
+        if not own:
+            raise
+        raise error(problem) from problem
 
 
 class Folding:
     """The base: does nothing with rows, and keeps none."""
-
-    in_cells = False
 
     def columns(self) -> dict[str, np.ndarray]:
         """Arrays to be kept beside `order`, empty."""
@@ -106,7 +124,7 @@ class Folding:
 
     def saved(self, window: Contents, touched: np.ndarray) -> Callable[[], None]:
         """What brings back what there is now of these partitions, after rows were folded or not."""
-        return _nothing
+        return lambda: None
 
     def choose_slices(self, spec: Spec, settings: np.ndarray) -> None:
         """Nobody needs single rows: keep slices of them, if that is possible."""
@@ -135,14 +153,8 @@ class Folding:
         raise NotImplementedError
 
 
-def _nothing() -> None:
-    """Nothing is to be brought back."""
-
-
 class InCells(Folding):
     """Folding into cells: which ones are free, and which ones were closed in this call."""
-
-    in_cells = True
 
     def __init__(self) -> None:
         self.capacity = 0

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from windrow.errors import QueryError, StateError
 from windrow.policies import layout
-from windrow.policies.clock import Call
+from windrow.policies.clock import Call, weakly
 from windrow.policies.handlers import Handled
 from windrow.policies.tape import Tape
 
 
 class Guarded(Handled):
-    """The part of a window that lets in one call at a time, from outside or from its clock."""
+    """The part of a window that lets in one call at a time, from any thread or from its clock."""
 
-    _lock: threading.RLock | None
+    _lock: threading.RLock
     _failure: BaseException | None = None
     _call: Call | None = None
     _lost: bool = False
@@ -27,12 +27,13 @@ class Guarded(Handled):
         raise NotImplementedError
 
     def locked(self) -> AbstractContextManager[Any]:
-        """Keep the clock out of the window, to look at it outside of handlers; costs nothing without a time policy."""
-        return nullcontext() if self._lock is None else self._lock
+        """Keep the clock and other threads out of the window, to look at it outside of handlers."""
+        return self._lock
 
     @contextmanager
     def _entered(self, what: str) -> Iterator[None]:
         with self.locked():
+            # The lock lets a thread in twice, and others wait: this one has come here from a handler.
             if self._busy is not None:
                 raise QueryError(
                     f"{what} was called by a handler of this window while it is in {self._busy}: "
@@ -58,13 +59,13 @@ class Guarded(Handled):
         deadline = layout.NEVER
         if machine.counters[layout.DUES]:
             deadline = int(machine.partitions.table[machine.partitions.dues[0], layout.DUE])
-        if self._call is not None:
-            if self._call.deadline == deadline:
-                return
-            self._call.cancel()
-            self._call = None
-        if deadline != layout.NEVER:
-            self._call = self.clock.call_at(deadline, self._on_time)
+        before = self._call
+        if before is not None and before.deadline == deadline:
+            return
+        never = deadline == layout.NEVER
+        self._call = None if never else self.clock.call_at(deadline, weakly(self._on_time))
+        if before is not None:
+            before.cancel()
 
     def _on_time(self) -> None:
         """The clock calls. What a handler raises goes to whoever calls the window next."""
@@ -89,3 +90,7 @@ class Guarded(Handled):
                 self._call.cancel()
                 self._call = None
             self._machine.settings[layout.CLOCKED] = 0
+
+    def __del__(self) -> None:
+        if self._call is not None:
+            self._call.cancel()

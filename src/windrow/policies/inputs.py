@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from windrow.engine.columns import Coder, settled, shown
+from windrow.engine.columns import Coder, settled
 from windrow.engine.snapshot.parts import Reader, Writer, one
-from windrow.errors import DataError, StateError
+from windrow.errors import StateError
+from windrow.rolling.codes import read_only, require_codes
 from windrow.schema import require_columns
 
 if TYPE_CHECKING:
@@ -20,14 +21,6 @@ if TYPE_CHECKING:
 
 # So few strings are never tidied up.
 FEW_STRINGS = 4096
-
-
-def require_codes(coder: Coder, array: pa.Array) -> None:
-    """A DataError if a value does not fit in 64 bits."""
-    wrong = coder.oversized(array)
-    if wrong is not None:
-        row = int(np.flatnonzero(wrong)[0])
-        raise DataError(coder.column, row, shown(array[row]), "does not fit in 64 bits")
 
 
 class Inputs:
@@ -50,8 +43,8 @@ class Inputs:
 
     def require(self, batch: pa.RecordBatch) -> None:
         """A DataError if a value has no code."""
-        for name, coder in self._coders.items():
-            require_codes(coder, batch.column(name))
+        for coder in self._coders.values():
+            require_codes(coder, batch)
 
     def read(self, batch: pa.RecordBatch) -> None:
         """The rows of a batch; a DataError if a value has no code, before anything has changed."""
@@ -65,10 +58,7 @@ class Inputs:
             if moved is not None and len(moved):
                 for listener in self._listeners:
                     listener(name, moved)
-            # Arrow's memory cannot be written, and a loop is compiled anew for memory that can.
-            codes = np.ascontiguousarray(codes).view()
-            codes.flags.writeable = False
-            self._codes[name] = codes
+            self._codes[name] = read_only(codes)
 
     def strings(self, column: str) -> int:
         """How many strings a column has codes for."""
@@ -88,8 +78,7 @@ class Inputs:
             coder.kept = len(used)
             if len(moved):
                 # A null has some code or other.
-                self._codes[name] = moved[np.minimum(codes, len(moved) - 1)]
-                self._codes[name].flags.writeable = False
+                self._codes[name] = read_only(moved[np.minimum(codes, len(moved) - 1)])
                 recode(name, moved)
 
     def may_fail(self, asked: list[Asked], rows: int) -> bool:

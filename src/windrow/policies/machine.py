@@ -32,6 +32,7 @@ from windrow.policies.tape import Tape
 if TYPE_CHECKING:
     from windrow.policies.contents import Contents
 
+ROLES = ("eviction", "trigger")
 SMALLEST_TAPE = 64
 # A guess from the first rows of a batch may be far too high.
 MOST_GROWTH = 16
@@ -127,10 +128,6 @@ class Machine:
         if self._began and self.settings[layout.SLICE] and name not in OF_SUBWINDOWS:
             raise QueryError(f"the window keeps slices and no rows: ask for {name!r} before its first row")
         self.settings[setting] |= events.mask_of([name])
-
-    def records(self, code: int) -> bool:
-        """Whether an event belongs on the tape."""
-        return bool(int(self.settings[layout.RECORD]) >> code & 1)
 
     def begin(self) -> None:
         """A call begins."""
@@ -236,44 +233,19 @@ class Machine:
     def run(self, rows: Rows, now: int) -> int:
         """Take rows in, from where the loop was left; why it returned."""
         partitions, arrays = self.partitions, self.partitions.arrays
-        limits = {role: delta.threshold for role, delta in self.deltas.items()}
-        if fast.is_plain(self.settings) and not self.counters[layout.PHASE]:
-            return self._run_plain(rows, limits, now)
-        return int(
-            loop.run(
-                rows.numbers,
-                rows.values.get("eviction", _NO_VALUES),
-                rows.values.get("trigger", _NO_VALUES),
-                limits.get("eviction", np.int64(0)),
-                limits.get("trigger", np.int64(0)),
-                now,
-                self.log.base,
-                partitions.table,
-                self.order,
-                self.marks,
-                arrays["reference"],
-                arrays["oldest"],
-                self.position,
-                partitions.heap,
-                partitions.dues,
-                *self._cells(),
-                self.chosen,
-                self.tape,
-                self.settings,
-                self.counters,
-            )
-        )
-
-    def _run_plain(self, rows: Rows, limits: dict[str, Any], now: int) -> int:
-        partitions = self.partitions
+        values = [rows.values.get(role, _NO_VALUES) for role in ROLES]
+        limits = [self.deltas[role].threshold if role in self.deltas else np.int64(0) for role in ROLES]
         heaps = self.position, partitions.heap, partitions.dues
+        shared = self.tape, self.settings, self.counters
+        if not fast.is_plain(self.settings) or self.counters[layout.PHASE]:
+            held = partitions.table, self.order, self.marks, arrays["reference"], arrays["oldest"]
+            state = *held, *heaps, *self._cells(), self.chosen
+            return int(loop.run(rows.numbers, *values, *limits, now, self.log.base, *state, *shared))
         if self.settings[layout.SLIDING]:
-            held = partitions.table, self.marks, self.order
-            where = self.log.base, *held, *heaps
-            return int(fast.slide(rows.numbers, now, *where, self.tape, self.settings, self.counters))
-        delta = rows.values.get("eviction", _NO_VALUES), limits.get("eviction", np.int64(0))
-        state = partitions.table, self.marks, partitions.arrays["oldest"], *heaps, *self._cells()
-        return int(fast.tumble(rows.numbers, *delta, now, *state, self.tape, self.settings, self.counters))
+            places = self.log.base, partitions.table, self.marks, self.order
+            return int(fast.slide(rows.numbers, now, *places, *heaps, *shared))
+        cells = partitions.table, self.marks, arrays["oldest"], *heaps, *self._cells()
+        return int(fast.tumble(rows.numbers, values[0], limits[0], now, *cells, *shared))
 
     def on_clock(self, now: int) -> int:
         """Do what is due, from where the loop was left; why it returned."""
@@ -307,7 +279,7 @@ class Machine:
     def last_event(self) -> np.ndarray:
         """The event that a loop has stopped at; it stays on the tape only if it is to be recorded."""
         columns = self.tape[:, self.counters[layout.TAPE] - 1].copy()
-        if not self.records(int(columns[layout.KIND])):
+        if not int(self.settings[layout.RECORD]) >> int(columns[layout.KIND]) & 1:
             self.counters[layout.TAPE] -= 1
         return columns
 

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from windrow.engine.columns import settled, shown
 from windrow.engine.keys import Keys
-from windrow.errors import DataError, QueryError
+from windrow.errors import QueryError
 from windrow.policies.layout import (
     AFTER,
     BEFORE,
@@ -29,10 +29,19 @@ from windrow.policies.layout import (
     SUBWINDOWS,
     WIDTH,
 )
+from windrow.rolling.codes import refuse_first
 from windrow.schema import require_columns
 
 SMALLEST_TABLE = 16
 FEW_PARTITIONS = 1024
+
+
+def grown(array: np.ndarray, count: int, fill: Any = 0) -> np.ndarray:
+    """An array with room for so many entries: if it has less, twice as many as before, or what is needed."""
+    if count <= len(array):
+        return array
+    size = max(count, 2 * len(array)) - len(array)
+    return np.concatenate([array, np.full((size, *array.shape[1:]), fill, array.dtype)])
 
 
 class Partitions:
@@ -63,10 +72,8 @@ class Partitions:
         for name in self.by:
             column = settled(batch.column(name))
             if column.null_count:
-                row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
-                raise DataError(
-                    name, row, None, "a row without a key belongs to no partition: leave it out, or fill it"
-                )
+                problem = "a row without a key belongs to no partition: leave it out, or fill it"
+                refuse_first(column.is_null().to_numpy(zero_copy_only=False), name, None, problem)
 
     def numbers(self, batch: pa.RecordBatch) -> np.ndarray:
         """The partition of each row."""
@@ -80,18 +87,8 @@ class Partitions:
 
     def make_room(self, count: int) -> None:
         """Have room for so many numbers."""
-        size = len(self.table)
-        if count <= size:
-            return
-        size = max(count, 2 * size)
-
-        def grown(array: np.ndarray) -> np.ndarray:
-            fresh = np.zeros((size, *array.shape[1:]), array.dtype)
-            fresh[: len(array)] = array
-            return fresh
-
-        self.table, self.heap, self.dues = grown(self.table), grown(self.heap), grown(self.dues)
-        self.arrays = {name: grown(array) for name, array in self.arrays.items()}
+        self.table, self.heap, self.dues = (grown(a, count) for a in (self.table, self.heap, self.dues))
+        self.arrays = {name: grown(array, count) for name, array in self.arrays.items()}
 
     def live(self) -> np.ndarray:
         """The numbers of all subwindows, oldest first."""
@@ -138,24 +135,14 @@ class Partitions:
         moved = np.full(self.known + 1, -1, np.int64)
         moved[kept] = np.arange(len(kept))
         self.keys = self.keys.kept(kept)
-        table = np.zeros((max(len(kept), SMALLEST_TABLE), WIDTH), np.int64)
-        table[: len(kept)] = self.table[kept]
+        table = grown(self.table[kept], SMALLEST_TABLE)
         # moved[-1] is -1: the end of the list stays what it is.
         for column in (BEFORE, AFTER):
             table[:, column] = moved[table[:, column]]
         g[FIRST], g[LAST] = moved[g[FIRST]], moved[g[LAST]]
         self.table = table
-        self.heap = _renumbered(self.heap, int(g[HEAP]), moved, len(table))
-        self.dues = _renumbered(self.dues, int(g[DUES]), moved, len(table))
-        for name, array in self.arrays.items():
-            fresh = np.zeros((len(table), *array.shape[1:]), array.dtype)
-            fresh[: len(kept)] = array[kept]
-            self.arrays[name] = fresh
+        self.heap = grown(moved[self.heap[: g[HEAP]]], len(table))
+        self.dues = grown(moved[self.dues[: g[DUES]]], len(table))
+        self.arrays = {name: grown(array[kept], SMALLEST_TABLE) for name, array in self.arrays.items()}
         for listener in self._listeners:
             listener(kept)
-
-
-def _renumbered(heap: np.ndarray, size: int, moved: np.ndarray, room: int) -> np.ndarray:
-    fresh = np.zeros(room, np.int64)
-    fresh[:size] = moved[heap[:size]]
-    return fresh

@@ -23,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.errors import QueryError
-from windrow.policies.spec import Punct, Sliding, Tumbling
+from windrow.policies.spec import Count, Punct, Sliding, Tumbling
 
 Window = Tumbling | Sliding
 
@@ -51,6 +51,19 @@ FREE, GENERATING, PRESERVING = OutputMode
 def any_window(window: Window) -> str | None:
     """Takes every window configuration."""
     return None
+
+
+def row_by_row(why: str, without_rows: str) -> Callable[[Window], str | None]:
+    """Takes tumbling windows, and sliding ones that are processed at each row and keep some."""
+
+    def refusal(window: Window) -> str | None:
+        if isinstance(window, Sliding) and window.trigger != Count(1):
+            return f"{why} count(1)"
+        if isinstance(window, Sliding) and window.eviction == Count(0):
+            return f"a window of no rows {without_rows}"
+        return None
+
+    return refusal
 
 
 @dataclass(frozen=True)
@@ -91,12 +104,8 @@ class Model:
             if port.mode is PRESERVING and not 0 <= port.of < len(self.inputs):
                 raise QueryError(
                     f"output {port.name!r} preserves the punctuations of input {port.of}, "
-                    f"and there are {len(self.inputs)} inputs"
+                    f"and inputs are numbered 0 to {len(self.inputs) - 1}"
                 )
-
-
-def _no_marks() -> np.ndarray:
-    return np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -110,7 +119,7 @@ class Punctuated:
     """
 
     table: pa.Table
-    marks: np.ndarray = field(default_factory=_no_marks)
+    marks: np.ndarray = field(default_factory=lambda: np.empty(0, np.int64))
 
     @classmethod
     def of(cls, rows: Any, marks: Sequence[int] | np.ndarray = ()) -> Punctuated:
@@ -119,9 +128,13 @@ class Punctuated:
             return rows
         if isinstance(rows, pa.RecordBatch):
             rows = pa.Table.from_batches([rows])
-        if not isinstance(rows, (pa.Table, dict)) and not hasattr(rows, "__arrow_c_stream__"):
+        if not isinstance(rows, (pa.Table, dict, list)) and not hasattr(rows, "__arrow_c_stream__"):
             raise QueryError(f"a stretch of a stream is a table or a batch, not {type(rows).__name__}")
-        table = rows if isinstance(rows, pa.Table) else pa.table(rows)
+        try:
+            rows = pa.Table.from_pylist(rows) if isinstance(rows, list) else rows
+            table = rows if isinstance(rows, pa.Table) else pa.table(rows)
+        except (TypeError, ValueError, AttributeError, pa.ArrowException) as problem:
+            raise QueryError(f"these rows make no table: {problem}") from problem
         places = np.asarray(marks)
         if places.ndim != 1 or (len(places) and places.dtype.kind not in "iu"):
             raise QueryError(f"punctuations are told by numbers of rows, and not by {places.tolist()}")
@@ -152,4 +165,11 @@ def joined(stretches: Sequence[Punctuated]) -> Punctuated:
         return stretches[0]
     before = np.cumsum([0, *(len(s) for s in stretches[:-1])])
     marks = [s.marks + passed for s, passed in zip(stretches, before, strict=True)]
+    first = stretches[0].table.schema
+    other = next((s.table.schema for s in stretches if s.table.schema != first), first)
+    if other != first:
+        told = (", ".join(f"{f.name} {f.type}" for f in schema) for schema in (first, other))
+        raise QueryError(
+            "rows with the columns {}; and others with {}, cannot follow each other".format(*told)
+        )
     return Punctuated(pa.concat_tables([s.table for s in stretches]), np.concatenate(marks))

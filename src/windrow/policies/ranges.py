@@ -10,6 +10,9 @@ at which a trigger is due or a row has just become too old for one.
 
 Aggregates that need the values themselves (medians, lists) keep a column of codes beside `order`. Values are counted
 by place only where that is not the number of places: in slices, and from the first null of a column on.
+
+    place     0   1   2   3   4        own    1   0   3   1   1
+    rows      x   -   xxx x   x        upto   1   1   4   5   6        places 1 .. 3 have 5 - 1 + 0 = 4 values
 """
 
 from __future__ import annotations
@@ -23,26 +26,82 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Scalars, Sketch
+from windrow.engine.cache import jit
 from windrow.engine.cutting import Runs
-from windrow.engine.partials.scalars import lowered
 from windrow.engine.snapshot.parts import Reader, Writer
 from windrow.engine.stored import Operations, compiled_with, operations_of
-from windrow.engine.user_functions import blame, lower_failed, named
-from windrow.policies.counting import count_values, values_between
+from windrow.engine.user_functions import lift_failed, named
 from windrow.policies.events import BEFORE_FLUSH, TRIGGER
-from windrow.policies.folding import Asked, Folding
+from windrow.policies.folding import Asked, Folding, blaming
 from windrow.policies.inputs import Inputs
 from windrow.policies.layout import HEAD, SHIFT, SIZE, SLICE, TAIL
-from windrow.policies.overwritten import Overwritten
 from windrow.policies.spec import Count, Sliding, Spec, Time, TupleCount
 from windrow.policies.stacks import answer, put_rows
 from windrow.policies.steps import NOWHERE
+from windrow.rolling.codes import recoded
 from windrow.rolling.ranges import Log
 from windrow.stores import operations
 
 if TYPE_CHECKING:
     from windrow.policies.contents import Contents
     from windrow.policies.tape import Tape
+
+
+@jit
+def count_values(position, numbers, present, low, high, counted, upto, own):  # type: ignore[no-untyped-def]
+    """Count values by place: `own` ones in it, and how many came in its partition `upto` its end."""
+    for i in range(low, high):
+        place = position[i]
+        if place == NOWHERE:
+            continue
+        value = 1 if present.shape[0] == 0 or present[i] else 0
+        counted[numbers[i]] += value
+        if place >= 0:
+            own[place] = value
+        else:
+            place = -1 - place
+            own[place] += value
+        upto[place] = counted[numbers[i]]
+
+
+@jit
+def values_between(low, high, upto, own, out):  # type: ignore[no-untyped-def]
+    """How many values there are in ranges of places."""
+    for k in range(low.shape[0]):
+        out[k] = 0
+        if low[k] < high[k]:
+            out[k] = upto[high[k] - 1] - upto[low[k]] + own[low[k]]
+
+
+class Overwritten:
+    """What touched partitions had beside `order` before a batch, as far as the batch overwrites it; see `undo`.
+
+    Rows of a batch have places of their own. Only two things before the tail change: the last place, where it is a
+    slice that rows join; and what lies behind the middle of the stacks, where a window has passed it.
+    """
+
+    def __init__(self, window: Contents, touched: np.ndarray) -> None:
+        self._touched = touched
+        self._head, self._tail = (window.subwindows.table[touched, column] for column in (HEAD, TAIL))
+        self._kept: list[tuple[np.ndarray, dict[str, np.ndarray]]] = []
+        self._keep(window, self._tail[self._head < self._tail] - 1)
+
+    def _keep(self, window: Contents, places: np.ndarray) -> None:
+        if len(places):
+            self._kept.append((places, {name: array[places] for name, array in window.regions.items()}))
+
+    def keep_overwritten(self, window: Contents, middle: np.ndarray) -> None:
+        """Windows are about to be answered, from stacks with this middle."""
+        table = window.subwindows.table
+        low = np.maximum(middle[self._touched] - table[self._touched, SHIFT], self._head)
+        passed = np.flatnonzero((table[self._touched, HEAD] > low) & (low < self._tail))
+        self._keep(window, Runs(low[passed], self._tail[passed], passed).located()[0])
+
+    def back(self, window: Contents) -> None:
+        """Bring it all back; what was kept first counts."""
+        for places, arrays in reversed(self._kept):
+            for name, array in arrays.items():
+                window.regions[name][places] = array
 
 
 class Ranges(Folding):
@@ -57,7 +116,7 @@ class Ranges(Folding):
         self._arrived = 0
         for one in asked:
             self._columns.setdefault(one.columns, f"n{len(self._columns)}")
-            key = self._key(one)
+            key = one.key
             if key not in self._parts:
                 name = self._parts[key] = f"part{len(self._parts)}"
                 if self._is_fixed(one) and one.bound.partial.fields:  # type: ignore[union-attr]
@@ -69,9 +128,6 @@ class Ranges(Folding):
         inputs.on_recoded(self._recoded)
         self._moved: list[tuple[str, np.ndarray]] = []
 
-    def _key(self, one: Asked) -> tuple[Any, ...]:
-        return one.columns, one.bound.kinds, one.bound.partial
-
     def _is_fixed(self, one: Asked) -> bool:
         return isinstance(one.bound.partial, (Scalars, Sketch))
 
@@ -80,7 +136,7 @@ class Ranges(Folding):
     def columns(self) -> dict[str, np.ndarray]:
         arrays: dict[str, np.ndarray] = {}
         for one in self._asked:
-            name = self._parts[self._key(one)]
+            name = self._parts[one.key]
             if name in self._operations:
                 cells = self._operations[name][False].cells(0)
                 arrays |= {f"{name} f{i}": cell for i, cell in enumerate(cells)}
@@ -169,8 +225,8 @@ class Ranges(Folding):
     def _codes(self, window: Contents, column: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """The arrays that hold codes of a column, by place and by partition."""
         by_place, by_partition = [], []
-        for one in {self._key(one): one for one in self._asked}.values():
-            name = self._parts[self._key(one)]
+        for one in {one.key: one for one in self._asked}.values():
+            name = self._parts[one.key]
             fields = list(enumerate(getattr(one.bound.partial, "fields", ())))
             for position in (p for p, read in enumerate(one.inputs) if read == column):
                 if not self._is_fixed(one):
@@ -183,8 +239,7 @@ class Ranges(Folding):
     def _recode(self, window: Contents, column: str, moved: np.ndarray) -> None:
         for arrays in self._codes(window, column):
             for array in arrays:
-                is_code = (array >= 0) & (array < len(moved))
-                array[:] = np.where(is_code, moved[np.where(is_code, array, 0).astype(np.int64)], array)
+                array[:] = recoded(array, moved)
 
     def _held(self, window: Contents, column: str) -> np.ndarray:
         """The codes of a column that windows may still need, and a few other numbers."""
@@ -207,8 +262,8 @@ class Ranges(Folding):
             mask = everything if present is None else present
             count_values(position, window.numbers, mask, low, high, *counts)
         first, self._arrived = self._arrived - low, self._arrived + high - low
-        for one in {self._key(one): one for one in self._asked}.values():
-            name = self._parts[self._key(one)]
+        for one in {one.key: one for one in self._asked}.values():
+            name = self._parts[one.key]
             if not self._is_fixed(one):
                 kept = position[low:high] >= 0
                 codes = self._inputs.codes(one.inputs)[0]
@@ -232,7 +287,8 @@ class Ranges(Folding):
                 raise
             rows = np.arange(low, high) if present is None else low + np.flatnonzero(present[low:high])
             codes = [codes[rows] for codes in self._inputs.codes(one.inputs)]
-            raise blame(one.bound.partial, codes, rows, problem) from problem  # type: ignore[arg-type]
+            spec = one.bound.partial
+            raise lift_failed(spec, codes, rows) or named(spec, "combine", problem) from problem  # type: ignore[arg-type]
 
     def _cells(self, window: Contents, name: str) -> tuple[np.ndarray, ...]:
         fields = range(len(self._operations[name][False].dtypes))
@@ -260,7 +316,7 @@ class Ranges(Folding):
         made: dict[str, tuple[np.ndarray, ...]] = {}
         found = {}
         for one in self._asked:
-            part, arrays = self._parts[self._key(one)], window.regions
+            part, arrays = self._parts[one.key], window.regions
             counts = self._columns[one.columns]
             n = high - low
             if counts in self._counting:
@@ -270,7 +326,8 @@ class Ranges(Folding):
                 continue
             if part not in made:
                 made[part] = self._combined(window, one, part, partition, low, high)
-            found[one.name] = self._lowered(window, one, made[part], n, partition, row)
+            decoders = self._inputs.decoders(one.columns)
+            found[one.name] = one.lowered(list(made[part]), n, decoders, window, partition, row)
         return found
 
     def _combined(
@@ -292,30 +349,9 @@ class Ranges(Folding):
         if self._before is not None:
             self._before.keep_overwritten(window, by_partition[f"{part} middle"])
         ranges = partition, low, high, table, SHIFT
-        try:
+        with blaming(one.own, partial(named, one.bound.partial, "combine")):  # type: ignore[arg-type]
             self._call(given, answer, *ranges, cells, *stacks, given.identity, out)
-        except Exception as problem:  # a user's function may raise anything
-            if not one.own:
-                raise
-            raise named(one.bound.partial, "combine", problem) from problem  # type: ignore[arg-type]
         return out
-
-    def _lowered(
-        self,
-        window: Contents,
-        one: Asked,
-        out: tuple[np.ndarray, ...],
-        n: np.ndarray,
-        partition: np.ndarray,
-        row: np.ndarray,
-    ) -> pa.Array:
-        one.require_fit(list(out), n, window, partition, row)
-        try:
-            return lowered(one.bound, list(out), n, self._inputs.decoders(one.columns))
-        except Exception as problem:  # a user's function may raise anything
-            if not one.own:
-                raise
-            raise lower_failed(one.bound, problem) from problem
 
     def _from_codes(
         self, window: Contents, one: Asked, part: str, low: np.ndarray, high: np.ndarray

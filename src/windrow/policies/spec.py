@@ -15,11 +15,14 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, TypeAlias
 
-from windrow.durations import DurationLike, parse_duration
+import numpy as np
+
+from windrow.durations import NANOSECONDS, DurationLike, parse_duration
 from windrow.errors import QueryError
-from windrow.policies.sizes import nanoseconds_of, spoken, whole_number
+from windrow.wording import near
 
 LEAST_RECENTLY_UPDATED = "least recently updated"
 LEAST_FREQUENTLY_UPDATED = "least frequently updated"
@@ -27,6 +30,48 @@ OLDEST = "oldest"
 # Such names need no quotes in a text.
 _PLAIN = re.compile(r"[^\s,()\"]+( [^\s,()\"]+)*")
 SELECTIONS = (LEAST_RECENTLY_UPDATED, LEAST_FREQUENTLY_UPDATED, OLDEST)
+
+
+def spoken(nanoseconds: int) -> str:
+    """A length of time in the largest unit of which it is a whole number.
+
+    >>> spoken(5_400_000_000_000)
+    '90 minutes'
+    """
+    name, unit = max(
+        ((n, u) for n, u in NANOSECONDS.items() if nanoseconds % u == 0 and n != "week"), key=lambda nu: nu[1]
+    )
+    number = nanoseconds // unit
+    return f"{number} {name}" if number == 1 else f"{number} {name}s"
+
+
+def whole_number(size: int, what: str, *, least: int) -> int:
+    """How many; numbers of NumPy are as good as others."""
+    if isinstance(size, bool) or not isinstance(size, (int, np.integer)):
+        raise QueryError(f"{what} needs a whole number, not {size!r}")
+    if size < least:
+        raise QueryError(f"{what}({size}): the size must be {least} or more")
+    if size >= 2**62:
+        raise QueryError(f"{what}({size}): the size is beyond all memory")
+    return int(size)
+
+
+def nanoseconds_of(period: DurationLike, what: str) -> int:
+    """A length of time; plain numbers are seconds, as in the paper."""
+    if isinstance(period, (int, float)) and not isinstance(period, bool):
+        if not math.isfinite(period):
+            raise QueryError(f"{what} must be a finite number of seconds, not {period!r}")
+        nanoseconds = round(period * 1_000_000_000)
+    else:
+        parsed = parse_duration(period, what=what)
+        assert parsed.nanoseconds is not None
+        nanoseconds = parsed.nanoseconds
+    if nanoseconds <= 0:
+        shown = str(period) if isinstance(period, timedelta) else period
+        raise QueryError(f"{what}({shown}): the time must be longer than nothing")
+    if nanoseconds >= 2**62:
+        raise QueryError(f"{what}({period}): the time is longer than a century, and too long for a clock")
+    return nanoseconds
 
 
 @dataclass(frozen=True)
@@ -277,7 +322,8 @@ def _check_partitions(spec: Spec) -> None:
             raise QueryError(f"{evicting} evicts partitions, and the window is not partitioned")
     if not callable(spec.selection) and spec.selection not in SELECTIONS:
         raise QueryError(
-            f"{spec.selection!r} selects no partition: use {', '.join(map(repr, SELECTIONS))}, or a function"
+            f"{spec.selection!r} selects no partition{near(spec.selection, SELECTIONS)}: "
+            f"use {', '.join(map(repr, SELECTIONS))}, or a function"
         )
     if spec.selection != LEAST_RECENTLY_UPDATED and (evicting is None or isinstance(evicting, PartitionAge)):
         raise QueryError("a selection of partitions needs partition_count or tuple_count, which ask for it")

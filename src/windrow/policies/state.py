@@ -85,15 +85,7 @@ def load(window: Window, machine: Machine, snapshot: bytes) -> None:
         _load(window, machine, Reader(body))
     except StateError:
         raise
-    except (
-        WindrowError,
-        KeyError,
-        ValueError,
-        TypeError,
-        IndexError,
-        OverflowError,
-        pa.ArrowException,
-    ) as problem:
+    except (WindrowError, LookupError, ValueError, TypeError, OverflowError, pa.ArrowException) as problem:
         raise StateError(f"the snapshot's content does not fit its window: {problem}") from problem
 
 
@@ -129,11 +121,8 @@ def _load(window: Window, machine: Machine, reader: Reader) -> None:
     if machine.folding is not None:
         machine.folding.load(window, reader)
     reader.require_all_read()
-    counters = machine.counters
-    counters[layout.SEQUENCE] = sequence
-    counters[layout.SUBWINDOWS] = count
-    sizes = table[:, layout.TAIL] - table[:, layout.HEAD]
-    counters[layout.TOTAL] = int(sizes.sum())
+    held = int((table[:, layout.TAIL] - table[:, layout.HEAD]).sum())
+    machine.counters[[layout.SEQUENCE, layout.SUBWINDOWS, layout.TOTAL]] = sequence, count, held
     window.taken = taken
     rejoin_all(machine)
 
@@ -182,11 +171,8 @@ def _place(machine: Machine, table: np.ndarray, reader: Reader) -> None:
     if machine.folding is not None:
         machine.folding.expect(arrays, reader.has)
     for name, array in arrays.items():
-        if name == "order":
-            continue
-        arrays[name] = reader.array(f"place {name}", array.dtype).reshape(held, *array.shape[1:])
-    if "order" in arrays:
-        arrays["order"] = np.zeros(held, np.int64)
+        found = np.zeros(held, np.int64) if name == "order" else reader.array(f"place {name}", array.dtype)
+        arrays[name] = found.reshape(held, *array.shape[1:])
     machine.regions.used = held
     if machine.kept:
         order, rows = reader.array("order", np.int64), reader.table("log")

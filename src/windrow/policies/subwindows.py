@@ -163,6 +163,21 @@ def due_again(table, dues, g, s, marks, p):  # type: ignore[no-untyped-def]
 
 
 @jit
+def be_found(table, heap, dues, g, s, marks, clocked, p):  # type: ignore[no-untyped-def]
+    """Enter subwindow p into the list, or the heap, and among the dues."""
+    if s[PARTITIONS] != NONE:
+        if s[SELECTION] == LEAST_FREQUENT:
+            g[HEAP] = enter(table, heap, g[HEAP], p, PLACE, UPDATES, UPDATED, UPDATED)
+        elif s[SELECTION] == LEAST_RECENT or s[SELECTION] == FIRST_CREATED:
+            link(table, g, p)
+    if clocked:
+        table[p, DUE] = NEVER
+        table[p, DUE_PHASE] = 2
+        g[DUES] = enter(table, dues, g[DUES], p, DUE_PLACE, DUE, DUE_PHASE, CREATED)
+        due_again(table, dues, g, s, marks, p)
+
+
+@jit
 def create(table, heap, dues, g, s, marks, clocked, now, p):  # type: ignore[no-untyped-def]
     """A subwindow for partition p begins."""
     g[SEQUENCE] += 1
@@ -176,17 +191,9 @@ def create(table, heap, dues, g, s, marks, clocked, now, p):  # type: ignore[no-
     table[p, CREATED_AT] = now
     table[p, UPDATED_AT] = now
     g[SUBWINDOWS] += 1
-    if s[PARTITIONS] != NONE:
-        if s[SELECTION] == LEAST_FREQUENT:
-            g[HEAP] = enter(table, heap, g[HEAP], p, PLACE, UPDATES, UPDATED, UPDATED)
-        elif s[SELECTION] == LEAST_RECENT or s[SELECTION] == FIRST_CREATED:
-            link(table, g, p)
     if clocked:
         table[p, NEXT] = now + (s[EVERY] if s[SLIDING] == 1 else s[SIZE])
-        table[p, DUE] = NEVER
-        table[p, DUE_PHASE] = 2
-        g[DUES] = enter(table, dues, g[DUES], p, DUE_PLACE, DUE, DUE_PHASE, CREATED)
-        due_again(table, dues, g, s, marks, p)
+    be_found(table, heap, dues, g, s, marks, clocked, p)
 
 
 @jit
@@ -246,14 +253,4 @@ def least(table, heap, g, s, spared):  # type: ignore[no-untyped-def]
 def rejoin(order, table, heap, dues, g, s, marks):  # type: ignore[no-untyped-def]
     """Enter subwindows that have come from elsewhere into the list and the heaps, in this order."""
     for k in range(order.shape[0]):
-        p = order[k]
-        if s[PARTITIONS] != NONE:
-            if s[SELECTION] == LEAST_FREQUENT:
-                g[HEAP] = enter(table, heap, g[HEAP], p, PLACE, UPDATES, UPDATED, UPDATED)
-            elif s[SELECTION] == LEAST_RECENT or s[SELECTION] == FIRST_CREATED:
-                link(table, g, p)
-        if s[CLOCKED] == 1:
-            table[p, DUE] = NEVER
-            table[p, DUE_PHASE] = 2
-            g[DUES] = enter(table, dues, g[DUES], p, DUE_PLACE, DUE, DUE_PHASE, CREATED)
-            due_again(table, dues, g, s, marks, p)
+        be_found(table, heap, dues, g, s, marks, s[CLOCKED] == 1, order[k])

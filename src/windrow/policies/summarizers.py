@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate, Scalars, Sketch
 from windrow.engine.snapshot.parts import Reader, Writer
+from windrow.engine.user_functions import bind
 from windrow.errors import QueryError, StateError
 from windrow.policies.cells import FoldedCells
 from windrow.policies.folding import Asked, Folding, InCells
@@ -114,15 +115,13 @@ class Summaries(InCells):
     def summary(self, window: Contents, number: int) -> Summarizer | None:
         return self._open.get(int(window.subwindows.table[number, CELL]))
 
-    def save(self, window: Contents, writer: Writer) -> None:
+    def save(self, window: Contents, writer: Writer | Reader) -> None:
         raise StateError(
             "a window with a summarizer of the user's own has no snapshot: nobody knows what it keeps"
         )
 
     def load(self, window: Contents, reader: Reader) -> None:
-        raise StateError(
-            "a window with a summarizer of the user's own has no snapshot: nobody knows what it keeps"
-        )
+        self.save(window, reader)
 
 
 def folding_of(
@@ -153,4 +152,4 @@ def _asked(name: str, aggregate: Aggregate, schema: pa.Schema) -> Asked:
     if not isinstance(aggregate, Aggregate):
         raise QueryError(f"{name}: an aggregate of windrow is needed, not {aggregate!r}")
     require_columns(schema, aggregate.columns)
-    return Asked(name, aggregate, aggregate.bind(tuple(schema.field(c).type for c in aggregate.columns)))
+    return Asked(name, aggregate, bind(aggregate, [schema.field(c).type for c in aggregate.columns]))

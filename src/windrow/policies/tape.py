@@ -9,10 +9,14 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.policies.events import NAMES, code_of
-from windrow.policies.layout import AT, FROM, KIND, OF_PARTITION, OF_ROW, OF_TUPLE, UPTO
+from windrow.policies.layout import TAPE_WIDTH
 
 if TYPE_CHECKING:
     from windrow.policies.contents import Contents
+
+
+def _column(place: int) -> property:
+    return property(lambda tape: tape.columns[place])
 
 
 @dataclass(frozen=True)
@@ -33,37 +37,10 @@ class Tape:
     window: Contents
     columns: np.ndarray
     answers: pa.Table | None = None
+    kind, row, partition, tuple, low, high, at = map(_column, range(TAPE_WIDTH))
 
     def __len__(self) -> int:
         return self.columns.shape[1]
-
-    @property
-    def kind(self) -> np.ndarray:
-        return self.columns[KIND]
-
-    @property
-    def row(self) -> np.ndarray:
-        return self.columns[OF_ROW]
-
-    @property
-    def partition(self) -> np.ndarray:
-        return self.columns[OF_PARTITION]
-
-    @property
-    def tuple(self) -> np.ndarray:
-        return self.columns[OF_TUPLE]
-
-    @property
-    def low(self) -> np.ndarray:
-        return self.columns[FROM]
-
-    @property
-    def high(self) -> np.ndarray:
-        return self.columns[UPTO]
-
-    @property
-    def at(self) -> np.ndarray:
-        return self.columns[AT]
 
     def only(self, name: str) -> Tape:
         """The events of one kind."""

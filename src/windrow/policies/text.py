@@ -18,6 +18,7 @@ from typing import Any
 
 from windrow.errors import QueryError
 from windrow.policies import spec as specs
+from windrow.wording import near
 
 _POLICIES: dict[str, tuple[Callable[..., Any], str]] = {
     "count": (specs.count, "n"),
@@ -116,7 +117,8 @@ class _Reader:
             if first in ("tumbling", "sliding"):
                 at = kind.at + len(kind.name) - len(others.lstrip())
                 raise self.wrong(at, f"a comma is expected before this, after {first!r}")
-            raise self.wrong(kind.at, f"a window is 'tumbling' or 'sliding', not {kind.name!r}")
+            guess = near(kind.name, ("tumbling", "sliding"))
+            raise self.wrong(kind.at, f"a window is 'tumbling' or 'sliding', not {kind.name!r}{guess}")
         eviction_part = self._take("the eviction policy")
         offered = [name for name in _POLICIES if kind.name == "tumbling" or name != "punct"]
         eviction = self._policy(eviction_part, _POLICIES, "an eviction policy", offered)
@@ -142,7 +144,8 @@ class _Reader:
         if part is None:
             return options
         if part.name != "partitioned" or part.inside is not None:
-            raise self.wrong(part.at, "here the text ends, or 'partitioned' follows")
+            guess = near(part.name, ("partitioned",))
+            raise self.wrong(part.at, f"here the text ends, or 'partitioned' follows{guess}")
         self._next += 1
         options["partitioned"] = True
         part = self._more()
@@ -156,7 +159,9 @@ class _Reader:
         if chosen is not None:
             self._next += 1
             if chosen.name not in specs.SELECTIONS or chosen.inside is not None:
-                raise self.wrong(chosen.at, f"a selection is one of {', '.join(map(repr, specs.SELECTIONS))}")
+                known = ", ".join(map(repr, specs.SELECTIONS))
+                guess = near(chosen.name, specs.SELECTIONS)
+                raise self.wrong(chosen.at, f"a selection is one of {known}{guess}")
             if isinstance(options["partition_eviction"], specs.PartitionAge):
                 raise self.wrong(chosen.at, "partitionAge evicts what is too old, and selects nothing")
             options["selection"] = chosen.name
@@ -169,9 +174,8 @@ class _Reader:
         self, part: _Part, known: dict[str, tuple[Callable[..., Any], str]], what: str, offered: list[str]
     ) -> Any:
         if part.name not in known:
-            raise self.wrong(
-                part.at, f"{part.name!r} is not {what}: {', '.join(f'{k}(..)' for k in offered)}"
-            )
+            possible = ", ".join(f"{k}(..)" for k in offered)
+            raise self.wrong(part.at, f"{part.name!r} is not {what}{near(part.name, offered)}: {possible}")
         if part.inside is None:
             raise self.wrong(part.at + len(part.name), f"{part.name} needs parentheses")
         function, takes = known[part.name]

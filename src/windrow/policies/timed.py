@@ -48,7 +48,7 @@ from windrow.policies.layout import (
     TAPE,
     TOTAL,
 )
-from windrow.policies.steps import close, note, row_at
+from windrow.policies.steps import close, leave, row_at, told
 from windrow.policies.subwindows import due_again, remove
 
 # Of a loop that was left: what is still to be done to the subwindow in VICTIM.
@@ -76,55 +76,39 @@ def advance(now, table, order, marks, heap, dues, closed, tape, s, g):  # type: 
         if phase == 0 and table[p, DUE_PHASE] == 0:
             table[p, FLAGS] |= FULL
             due_again(table, dues, g, s, marks, p)
-            if wanted >> INITIAL_FULL & 1:
-                note(tape, g, INITIAL_FULL, -1, p, -1, head, tail, at)
-                if stop >> INITIAL_FULL & 1:
-                    g[PHASE] = 0
-                    return STOPPED
+            if told(tape, table, g, wanted, stop, INITIAL_FULL, -1, p, -1, at):
+                return leave(g, g[ROW], 0, STOPPED)
         elif phase == 0 and table[p, DUE_PHASE] == 1:
             phase = EVICT
-            if wanted >> BEFORE_EVICT & 1:
-                note(tape, g, BEFORE_EVICT, -1, p, row_at(order, head), head, tail, at)
-                if stop >> BEFORE_EVICT & 1:
-                    g[PHASE] = phase
-                    return STOPPED
+            if told(tape, table, g, wanted, stop, BEFORE_EVICT, -1, p, row_at(order, head), at):
+                return leave(g, g[ROW], phase, STOPPED)
         elif phase == EVICT:
             phase = 0
             table[p, HEAD] = head + 1
             g[TOTAL] -= 1
             due_again(table, dues, g, s, marks, p)
-            if wanted >> AFTER_EVICT & 1:
-                note(tape, g, AFTER_EVICT, -1, p, row_at(order, head), head + 1, tail, at)
-                if stop >> AFTER_EVICT & 1:
-                    g[PHASE] = phase
-                    return STOPPED
+            if told(tape, table, g, wanted, stop, AFTER_EVICT, -1, p, row_at(order, head), at):
+                return leave(g, g[ROW], phase, STOPPED)
         elif phase == FLUSH:
             phase = 0
             close(table, closed, g, p, s[FOLDED] == 1)
             table[p, NEXT] = at + s[SIZE]
             due_again(table, dues, g, s, marks, p)
-            if wanted >> AFTER_FLUSH & 1:
-                note(tape, g, AFTER_FLUSH, -1, p, -1, tail, tail, at)
-                if stop >> AFTER_FLUSH & 1:
-                    g[PHASE] = phase
-                    return STOPPED
+            if told(tape, table, g, wanted, stop, AFTER_FLUSH, -1, p, -1, at):
+                return leave(g, g[ROW], phase, STOPPED)
         elif s[SLIDING] == 1:
             table[p, NEXT] = at + s[EVERY]
             due_again(table, dues, g, s, marks, p)
-            if (s[PARTIAL] == 1 or table[p, FLAGS] & FULL) and wanted >> TRIGGER & 1:
-                note(tape, g, TRIGGER, -1, p, -1, head, tail, at)
-                if stop >> TRIGGER & 1:
-                    g[PHASE] = 0
-                    return STOPPED
+            if (s[PARTIAL] == 1 or table[p, FLAGS] & FULL) and told(
+                tape, table, g, wanted, stop, TRIGGER, -1, p, -1, at
+            ):
+                return leave(g, g[ROW], 0, STOPPED)
         elif head == tail:
             remove(table, heap, dues, g, s, closed, s[CLOCKED] == 1, p)
         else:
             phase = FLUSH
-            if wanted >> BEFORE_FLUSH & 1:
-                note(tape, g, BEFORE_FLUSH, -1, p, table[p, CELL], head, tail, at)
-                if stop >> BEFORE_FLUSH & 1:
-                    g[PHASE] = phase
-                    return STOPPED
+            if told(tape, table, g, wanted, stop, BEFORE_FLUSH, -1, p, table[p, CELL], at):
+                return leave(g, g[ROW], phase, STOPPED)
     g[PHASE] = 0
     return DONE
 
@@ -142,19 +126,13 @@ def flush_all(partitions, now, table, heap, dues, closed, tape, s, g):  # type: 
             return NEEDS_TAPE
         if phase == 0:
             phase = 1
-            if wanted >> BEFORE_FLUSH & 1:
-                note(tape, g, BEFORE_FLUSH, -1, p, table[p, CELL], table[p, HEAD], table[p, TAIL], now)
-                if stop >> BEFORE_FLUSH & 1:
-                    g[ROW], g[PHASE] = i, phase
-                    return STOPPED
+            if told(tape, table, g, wanted, stop, BEFORE_FLUSH, -1, p, table[p, CELL], now):
+                return leave(g, i, phase, STOPPED)
         if phase == 1:
             phase = 2
             close(table, closed, g, p, s[FOLDED] == 1)
-            if wanted >> AFTER_FLUSH & 1:
-                note(tape, g, AFTER_FLUSH, -1, p, -1, table[p, HEAD], table[p, TAIL], now)
-                if stop >> AFTER_FLUSH & 1:
-                    g[ROW], g[PHASE] = i, phase
-                    return STOPPED
+            if told(tape, table, g, wanted, stop, AFTER_FLUSH, -1, p, -1, now):
+                return leave(g, i, phase, STOPPED)
         remove(table, heap, dues, g, s, closed, s[CLOCKED] == 1, p)
         i += 1
         phase = 0

@@ -5,8 +5,8 @@
     window.insert(batch)
 
 A batch goes through one compiled loop (`loop`); it stops only at events that a handler waits for, and hands every
-event that was asked for with `record` back as arrays. A window with a policy of time has a clock and a lock: what
-is due happens when the clock says so, in the clock's thread or in whoever calls next.
+event that was asked for with `record` back as arrays. Calls from several threads wait for each other. In a window with
+a policy of time, what is due happens when the clock says so, in the clock's thread or in whoever calls next.
 
 What an error leaves behind:
 
@@ -36,7 +36,7 @@ from windrow.policies.guard import Guarded
 from windrow.policies.handlers import Handler
 from windrow.policies.machine import NO_ROWS, Machine, Rows
 from windrow.policies.options import column_names, require_options
-from windrow.policies.spec import Punct, Sliding, Spec, Tumbling, uses_clock
+from windrow.policies.spec import Punct, Sliding, Spec, Tumbling
 from windrow.policies.summarizers import Summarizer, folding_of
 from windrow.policies.tape import Tape
 from windrow.policies.text import parse
@@ -86,7 +86,7 @@ class Window(Guarded):
         self._undo: Undo | None = None
         self._handlers = {}
         self._consumers = []
-        self._lock = threading.RLock() if uses_clock(self.spec) else None
+        self._lock = threading.RLock()
         self._busy = None
         if self.aggregates:
             self.record("before_flush" if isinstance(self.spec, Tumbling) else "trigger")

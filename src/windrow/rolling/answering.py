@@ -65,8 +65,3 @@ def room_for_answers(bound: Bound, count: int) -> tuple[np.ndarray, ...]:
     """Room for so many answers: the arrays of their numbers, and of whether they are defined."""
     outputs = bound.outputs if bound.fits is None else bound.outputs[:1]
     return *(np.empty(count, DTYPES[d]) for d in outputs), np.empty(count, np.bool_)
-
-
-def all_fit(bound: Bound, out: tuple[np.ndarray, ...]) -> bool:
-    """Whether answers from a loop can stay as they are."""
-    return bound.fits is None or bool(out[-1].all())

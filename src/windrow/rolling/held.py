@@ -7,7 +7,7 @@ one that is interrupted, if it is long enough for that to be likely; else what i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -17,15 +17,16 @@ import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate, Multiset, Scalars
 from windrow.aggregates.base import Sequence as InOrder
-from windrow.engine.columns import Coder, settled, shown
+from windrow.engine.columns import Coder, settled
 from windrow.engine.pairing import require_pairing
 from windrow.engine.partials.scalars import lower_values
 from windrow.engine.stored import compiled, operations_of
-from windrow.engine.user_functions import lower_failed, named
+from windrow.engine.user_functions import bind, lift_failed, lower_failed, named
 from windrow.errors import DataError, LimitError, QueryError, StateError, UserFunctionError
 from windrow.rolling import in_bulk
-from windrow.rolling.answering import giving_answers
-from windrow.rolling.beside import SecondThread, beside, pays
+from windrow.rolling.answering import DoesNotFit, can_give_answers, giving_answers, room_for_answers
+from windrow.rolling.beside import beside, pays
+from windrow.rolling.codes import read_only, recoded, require_codes
 from windrow.rolling.parallel import boundary, slide_both
 from windrow.rolling.ranges import RANGE, Log
 from windrow.rolling.rings import ALL, parts, saved
@@ -61,7 +62,7 @@ class Held:
         self._columns = aggregate.columns
         require_columns(schema, self._columns)
         self._types = tuple(schema.field(c).type for c in self._columns)
-        bound = self.bound = aggregate.bind(self._types)
+        bound = self.bound = bind(aggregate, self._types)
         require_pairing(store, aggregate, bound)
         self.store = store
         self._coders = [Coder(c, t) for c, t in zip(self._columns, self._types, strict=True) if bound.kinds]
@@ -76,13 +77,12 @@ class Held:
         self._operations = {masked: operations_of(bound, masked=masked) for masked in (False, True)}
         self.identity = self._operations[False].identity
         self.current = self.identity
-        given = (capacity, self.identity, chunk) if store.chunked else (capacity, self.identity)
-        self.state = self._empty = store.create(*given)
+        sizes = (capacity, self.identity, chunk) if store.chunked else (capacity, self.identity)
+        self.state = self._empty = store.create(*sizes)
         self.notes = np.zeros(0, np.int64)
         self.make_room(store.cells(capacity), store.notes(capacity), window=capacity)
-        self._second: SecondThread | None = None
-        if pays(capacity):
-            self._second = beside(store, self._operations[False], self.cells, self.notes)
+        given = store, self._operations[False], self.cells, self.notes
+        self._second = beside(*given) if pays(capacity) else None
         # Nothing goes on when a call has returned, as the next one may look into the cells or copy them.
         self._waits = self._may_fail or any(coder.text for coder in self._coders)
 
@@ -115,11 +115,7 @@ class Held:
             if batch.schema.field(name).type != type_:
                 raise QueryError(f"column {name!r} was {type_} before, and now is {batch.column(name).type}")
         for coder in self._coders:
-            array = batch.column(coder.column)
-            wrong = coder.oversized(array)
-            if wrong is not None:
-                row = int(np.flatnonzero(wrong)[0])
-                raise DataError(coder.column, row, shown(array[row]), "does not fit in 64 bits")
+            require_codes(coder, batch)
         codes = []
         for position, coder in enumerate(self._coders):
             values, _, moved = coder.encode(batch.column(coder.column))
@@ -136,15 +132,15 @@ class Held:
             return
         coded = [i for i, field in enumerate(self._partial.fields) if field.code == position]  # type: ignore[union-attr]
 
-        def recoded(part: Any) -> Any:
+        def renewed(part: Any) -> Any:
             if not isinstance(part, tuple):
                 return part
-            return tuple(_moved(v, moved)[()] if i in coded else v for i, v in enumerate(part))
+            return tuple(recoded(v, moved)[()] if i in coded else v for i, v in enumerate(part))
 
         for i in coded:
-            self.cells[i][:] = _moved(self.cells[i], moved)
-        self.state = tuple(map(recoded, self.state))
-        self.current = recoded(self.current)
+            self.cells[i][:] = recoded(self.cells[i], moved)
+        self.state = tuple(map(renewed, self.state))
+        self.current = renewed(self.current)
 
     def parts(self, inserts: int, evicts: int) -> Sequence[slice]:
         """The cells that the store writes at most with so many calls."""
@@ -188,17 +184,11 @@ class Held:
         if self.store is PBA and loop is in_bulk.slide_in_chunks:
             run = partial(self._shared, run)
         inputs = self._inputs(rows)
-        try:
+        with self._blaming(rows):
             found = run(inputs, *arguments)
             if self._second is not None and self._waits:
                 self._second.require_success()
             return found
-        except Exception as raised:  # a user's function may raise anything
-            problem = self._raised(raised)
-            if not self._own:
-                raise problem from raised.__cause__
-            which = np.arange(rows.count) if rows.present is None else np.flatnonzero(rows.present)
-            raise self._failed(problem, [c[which] for c in rows.codes], which) from problem
 
     def _shared(
         self, run: Callable[..., Any], inputs: Any, rows: int, size: int, held: int, state: Any, *kept: Any
@@ -211,38 +201,36 @@ class Held:
             state = self._second.collected(state)
         return slide_both(run, begin, self._empty, inputs, rows, size, held, state, *kept)
 
-    def _raised(self, problem: Exception) -> Exception:
-        """What a user's function has raised: on the second thread, if that is why this one has failed."""
-        other = None if self._second is None else self._second.problem
-        return other if isinstance(other, Exception) else problem
-
     def call(self, loop: Callable[..., Any], *arguments: Any) -> Any:
         """Run a loop that takes no rows."""
         self._require_whole()
-        try:
+        with self._blaming(None):
             return compiled(loop, self.store, self._operations[False])(*arguments)
+
+    @contextmanager
+    def _blaming(self, rows: Rows | None) -> Iterator[None]:
+        """What is raised over rows: on the second thread, if that is why this one has failed."""
+        try:
+            yield
         except Exception as raised:  # a user's function may raise anything
-            problem = self._raised(raised)
+            other = None if self._second is None else self._second.problem
+            problem = other if isinstance(other, Exception) else raised
             if not self._own:
                 raise problem from raised.__cause__
-            raise self._failed(problem) from problem
+            raise self._failed(problem, rows) from problem
 
-    def _failed(
-        self, problem: Exception, codes: list[np.ndarray] | tuple[()] = (), rows: Any = ()
-    ) -> Exception:
-        """The error that names the function of the user's that raised; these are the values of these rows.
+    def _failed(self, problem: Exception, rows: Rows | None) -> Exception:
+        """The error that names the function of the user's that raised.
 
         What two partials of a window are together nobody can tell from the rows of one call: only a lift has a row.
         """
         partial = self._partial
         assert isinstance(partial, Scalars)
-        assert partial.lift is not None
-        for row, *values in zip(rows, *codes, strict=True):
-            try:
-                partial.lift(*(value.item() for value in values))
-            except Exception as found:  # a user's function may raise anything
-                shown_values = ", ".join(repr(value.item()) for value in values)
-                return named(partial, "lift", found, int(row), f" ({shown_values})")
+        if rows is not None:
+            there = np.arange(rows.count) if rows.present is None else np.flatnonzero(rows.present)
+            failed = lift_failed(partial, [codes[there] for codes in rows.codes], there)
+            if failed is not None:
+                return failed
         if self.store.needs != "inverse":
             return named(partial, "combine", problem)
         roles = [(role, getattr(partial, role).__name__) for role in ("combine", "invert")]
@@ -262,7 +250,7 @@ class Held:
         self._seen += rows.count
         if rows.present is not None:
             inputs.append(rows.present)
-        return tuple(map(_read_only, inputs))
+        return tuple(map(read_only, inputs))
 
     # -- answers out -------------------------------------------------------------------------------
 
@@ -289,6 +277,30 @@ class Held:
                 raise DataError(self._columns[0], row, overflow[1], f"the sum of {words} overflows int64")
         return self.built(values, defined)
 
+    def answers_of_loop(
+        self,
+        rows: Rows,
+        count: int,
+        guard: AbstractContextManager[None],
+        slide: Callable[[tuple[np.ndarray, ...]], Any],
+    ) -> tuple[pa.Array | None, Any]:
+        """Answers that a loop makes itself, if it is to, and what `slide` returns, which runs it with room for them.
+
+        None, and nothing has happened, if one of them does not fit.
+        """
+        whole = rows.present is None and self.log is None and not self.is_count
+        if not whole or not can_give_answers(self.bound, count):
+            return None, None
+        out = room_for_answers(self.bound, count)
+        try:
+            with guard:
+                slid = slide(out)
+                if self.bound.fits is not None and not out[-1].all():
+                    raise DoesNotFit
+                return self.built(list(out[:-1]), out[-1]), slid
+        except DoesNotFit:
+            return None, None
+
     def built(self, values: list[np.ndarray], defined: np.ndarray) -> pa.Array:
         """The numbers of answers, which fit, as a column."""
         assert self.bound.build is not None
@@ -301,16 +313,3 @@ class Held:
             except Exception:  # a user's function may raise anything
                 return f" for {where(i)[1]}"
         return ""
-
-
-def _moved(codes: Any, moved: np.ndarray) -> np.ndarray:
-    """Old codes as new ones; what is no code, because nothing was put there, stays."""
-    is_code = (codes >= 0) & (codes < len(moved))
-    return np.where(is_code, moved[np.where(is_code, codes, 0)], codes)
-
-
-def _read_only(array: np.ndarray) -> np.ndarray:
-    """Arrow's memory cannot be written, and a loop is compiled anew for memory that can."""
-    array = np.ascontiguousarray(array).view()
-    array.flags.writeable = False
-    return array

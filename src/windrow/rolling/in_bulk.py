@@ -21,8 +21,6 @@ from typing import Any
 
 import numpy as np
 
-from windrow.rolling.loops import slide_by_one
-from windrow.stores.base import Store
 from windrow.stores.operations import combine, evict, give, insert, invert, lift, load, put, query
 
 
@@ -149,13 +147,9 @@ def slide_several(
     return csa
 
 
+# By the name of a store, for windows that end with each row; other stores have `loops.slide_by_one`.
 LOOPS: dict[str, Callable[..., Any]] = {
     "sba": slide_in_chunks,
     "pba": slide_in_chunks,
     "subtract_on_evict": slide_and_subtract,
 }
-
-
-def loop_for(store: Store) -> Callable[..., Any]:
-    """The loop over rows that suits a store, where a window ends with each row."""
-    return LOOPS.get(store.name, slide_by_one)

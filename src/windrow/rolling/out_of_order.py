@@ -19,18 +19,18 @@ import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate, Multiset, Scalars, Sequence, require_aggregate
 from windrow.durations import DurationLike, parse_duration
-from windrow.engine.columns import shown, ticks_of
+from windrow.engine.columns import ticks_of
 from windrow.engine.compiler import bound as bind
 from windrow.engine.stored import Operations
-from windrow.errors import DataError, QueryError
+from windrow.errors import QueryError
 from windrow.measure import INT64_MAX, INT64_MIN, Measure
-from windrow.rolling.counting import COUNT, COUNTED
+from windrow.rolling.codes import refuse_first
 from windrow.rolling.held import Held, Rows
 from windrow.rolling.rolling import one_batch
 from windrow.schema import require_columns
 from windrow.stores import operations
 from windrow.stores.fiba import FIBA, evict_until, grow, has_room, place
-from windrow.stores.operations import evict, insert, lift, put, query
+from windrow.stores.operations import combine, evict, insert, lift, load, put, query
 
 # The store as the loop sees it: entries have times.
 BY_TIME = replace(FIBA, insert=place, evict=evict_until)
@@ -67,7 +67,7 @@ class OutOfOrder:
         self._time = time
         self._length = parse_duration(period, what="period")
         if self._length.magnitude <= 0:
-            raise QueryError(f"period must be longer than nothing, not {self._length}")
+            raise QueryError(f"period must be longer than zero, not {self._length}")
         self._held: _Entries | None = None
         self._greatest: Any = None
 
@@ -107,15 +107,12 @@ class OutOfOrder:
     def _ticks(self, batch: pa.RecordBatch) -> np.ndarray:
         column = batch.column(self._time)
         ticks, missing = ticks_of(column, self._measure)
-        if missing is not None:
-            row = int(np.flatnonzero(missing)[0])
-            raise DataError(self._time, row, None, "an event needs a time, and this one has none")
-        if self._measure.floating and np.isinf(ticks).any():
-            row = int(np.flatnonzero(np.isinf(ticks))[0])
-            raise DataError(self._time, row, shown(column[row]), "is no point in time: no window ends there")
-        if not self._measure.floating and self._measure.lowest == 0 and np.any(ticks < 0):
-            row = int(np.flatnonzero(ticks < 0)[0])
-            raise DataError(self._time, row, shown(column[row]), "does not fit in 64 bits with a sign")
+        refuse_first(missing, self._time, None, "an event needs a time, and this one has none")
+        if self._measure.floating:
+            problem = "is not a point in time: no window ends there"
+            refuse_first(np.isinf(ticks), self._time, column, problem)
+        elif self._measure.lowest == 0:
+            refuse_first(ticks < 0, self._time, column, "does not fit in 64 bits with a sign")
         return ticks
 
     def _begins(self, greatest: np.ndarray) -> np.ndarray:
@@ -170,11 +167,62 @@ class _Entries(Held):
         return inputs
 
 
+def lift_one(inputs, i):
+    return (*lift(inputs, i), np.int64(1))
+
+
+def lift_present(inputs, i):
+    return (*lift(inputs, i), np.int64(inputs[-1][i]))
+
+
+def combine_counted(a, b):
+    return (*combine(a[:-1], b[:-1]), a[-1] + b[-1])
+
+
+def load_counted(cells, i):
+    return (*load(cells[:-1], i), cells[-1][i])
+
+
+def put_counted(cells, i, partial):
+    put(cells[:-1], i, partial[:-1])
+    cells[-1][i] = partial[-1]
+
+
+def count_one(inputs, i):
+    return (np.int64(1),)
+
+
+def count_present(inputs, i):
+    return (np.int64(inputs[-1][i]),)
+
+
+def combine_counts(a, b):
+    return (a[0] + b[0],)
+
+
+def load_count(cells, i):
+    return (cells[0][i],)
+
+
+def put_count(cells, i, partial):
+    cells[0][i] = partial[0]
+
+
+COUNTED = {"combine": combine_counted, "load": load_counted, "put": put_counted}
+COUNT = {"combine": combine_counts, "load": load_count, "put": put_count}
+
+
 @cache
 def _counted(given: Operations, masked: bool) -> Operations:
-    """The operations of partials that have the number of their values as a last field."""
+    """The operations of partials that have the number of their values as a last field, around those of the aggregate.
+
+    Where some inputs may be null, their last column says which ones are not.
+    """
     known = {getattr(operations, name): function for name, function in given.functions}
-    written = COUNTED[masked] if given.dtypes else COUNT[masked]
+    if given.dtypes:
+        written = {"lift": lift_present if masked else lift_one, **COUNTED}
+    else:
+        written = {"lift": count_present if masked else count_one, **COUNT}
     return replace(
         given,
         functions=tuple((name, bind(function, known)) for name, function in written.items()),

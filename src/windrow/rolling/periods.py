@@ -18,11 +18,12 @@ import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate
 from windrow.durations import DurationLike, parse_duration
-from windrow.engine.columns import shown, ticks_of
+from windrow.engine.columns import ticks_of
 from windrow.engine.pairing import chosen
-from windrow.errors import DataError, QueryError
+from windrow.errors import QueryError
 from windrow.measure import Measure
 from windrow.rolling import loops
+from windrow.rolling.codes import refuse_first
 from windrow.rolling.held import Held, Rows
 from windrow.rolling.rings import parts, saved
 from windrow.schema import require_columns
@@ -42,7 +43,7 @@ class Periods:
         self._lengths = parse_duration(period, what="period"), parse_duration(every, what="every")
         for what, length in zip(("period", "every"), self._lengths, strict=True):
             if length.magnitude <= 0:
-                raise QueryError(f"{what} must be longer than nothing, not {length}")
+                raise QueryError(f"{what} must be longer than zero, not {length}")
         self._store = store
         self._held: Held | None = None
         self._slices = np.zeros(0, np.int64)
@@ -101,28 +102,16 @@ class Periods:
         """Times as ticks; an error for the first event that has none, or that comes after a later one."""
         column = batch.column(self._time)
         times, missing = ticks_of(column, self._measure)
-        if missing is not None:
-            raise DataError(
-                self._time,
-                int(np.flatnonzero(missing)[0]),
-                None,
-                "an event needs a time, and this one has none",
-            )
+        refuse_first(missing, self._time, None, "an event needs a time, and this one has none")
         margin = self._period + self._every
         outside = (times < self._measure.lowest + margin) | (times > self._measure.highest - margin)
-        if outside.any():
-            row = int(np.flatnonzero(outside)[0])
-            problem = "the edges of its windows would overflow the column's type"
-            raise DataError(self._time, row, shown(column[row]), problem)
+        problem = "the edges of its windows would overflow the column's type"
+        refuse_first(outside, self._time, column, problem)
         earlier = np.zeros(len(times), bool)
         earlier[1:] = times[1:] < times[:-1]
         earlier[:1] = self._latest is not None and times[:1] < self._latest
-        if earlier.any():
-            row = int(np.flatnonzero(earlier)[0])
-            problem = (
-                "comes after a later event, and rolling windows take events in order: use a query instead"
-            )
-            raise DataError(self._time, row, shown(column[row]), problem)
+        problem = "comes after a later event, and rolling windows take events in order: use a query instead"
+        refuse_first(earlier, self._time, column, problem)
         return times
 
     def _evicts(self, marks: tuple[int, ...], times: np.ndarray) -> int:
@@ -140,24 +129,9 @@ class Periods:
         present = np.ones(rows.count, bool) if rows.present is None else np.array(rows.present)
         room = self._room(times, marks[0])
         starts, n, out = np.empty(room, np.int64), np.empty(room, np.int64), held.room(room)
-        held.state, held.current, marks, made = held.run(
-            loops.slide_in_time,
-            rows,
-            np.array(times),
-            present,
-            self._every,
-            self._period,
-            marks,
-            self._slices,
-            held.current,
-            held.identity,
-            held.state,
-            held.cells,
-            held.notes,
-            starts,
-            n,
-            out,
-        )
+        given = np.array(times), present, self._every, self._period, marks, self._slices
+        kept = held.current, held.identity, held.state, held.cells, held.notes, starts, n, out
+        held.state, held.current, marks, made = held.run(loops.slide_in_time, rows, *given, *kept)
         answers = held.answers(tuple(o[:made] for o in out), n[:made], self._where(times, starts))
         return marks, starts[:made], answers
 

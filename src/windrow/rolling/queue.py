@@ -10,11 +10,12 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate, require_aggregate
-from windrow.engine.pairing import require_pairing, store_named
+from windrow.engine.pairing import require_pairing
 from windrow.errors import DataError, LimitError, QueryError
 from windrow.rolling import loops
 from windrow.rolling.held import Held
-from windrow.windows.base import require_count
+from windrow.stores import store_named
+from windrow.windows.arguments import require_count
 
 
 class Queue:
@@ -73,7 +74,7 @@ class Queue:
             try:
                 arrays.append(pa.array([value], field.type))
             except (pa.ArrowException, OverflowError) as problem:
-                raise DataError(field.name, 0, value, f"is no {field.type}: {problem}") from None
+                raise DataError(field.name, 0, value, f"is not of type {field.type}: {problem}") from None
         if not arrays:
             return pa.RecordBatch.from_arrays([pa.nulls(1)], names=["rows"])
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)

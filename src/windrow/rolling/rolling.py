@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,16 +12,16 @@ import pyarrow as pa
 from windrow.aggregates.base import Aggregate, require_aggregate
 from windrow.durations import DurationLike
 from windrow.engine.columns import batches
-from windrow.engine.pairing import chosen, require_pairing, store_named
+from windrow.engine.pairing import chosen, require_pairing
 from windrow.errors import QueryError
 from windrow.rolling import in_bulk, loops
-from windrow.rolling.answering import DoesNotFit, all_fit, can_give_answers, room_for_answers
 from windrow.rolling.counts import Counts
 from windrow.rolling.held import Held, Rows
 from windrow.rolling.periods import Periods
 from windrow.schema import require_columns
+from windrow.stores import store_named
 from windrow.stores.chunks import chunk_of_rows
-from windrow.windows.base import require_count
+from windrow.windows.arguments import require_count
 
 
 class Rolling:
@@ -101,8 +102,10 @@ class Rolling:
             return row, f"the {self._size} rows that end with row {row}"
 
         answers = None
-        if self._lowers(held, rows, made):
-            answers = self._answers_of_loop(held, rows, room_for_answers(held.bound, made))
+        if self._every == 1 and held.store.name in in_bulk.LOOPS and self._counts.are_known:
+            slide = partial(self._slide, held, rows, lowers=True)
+            answers, slid = held.answers_of_loop(rows, made, self._all_or_none(held, rows), slide)
+            self._filled, self._place = slid or (self._filled, self._place)
         if answers is None:
             out = held.room(made)
             counted = self._counts.counted(rows.present, rows.count, self._seen, made)
@@ -115,30 +118,11 @@ class Rolling:
             held.log.forget(held.log.end - self._size)
         return answers
 
-    def _answers_of_loop(self, held: Held, rows: Rows, out: tuple[np.ndarray, ...]) -> pa.Array | None:
-        """Answers that the loop has made itself; None, and nothing has happened, if one of them does not fit."""
-        try:
-            with self._all_or_none(held, rows):
-                filled, place = self._slide(held, rows, out, lowers=True)
-                if not all_fit(held.bound, out):
-                    raise DoesNotFit
-                answers = held.built(list(out[:-1]), out[-1])
-        except DoesNotFit:
-            return None
-        self._filled, self._place = filled, place
-        return answers
-
     def _all_or_none(self, held: Held, rows: Rows) -> AbstractContextManager[None]:
         """What is held stays as it was if taking in these rows fails."""
         inserts = rows.count // self._every + 1
         evicts = max(0, self._filled + inserts + 1 - self._capacity)
         return held.as_before_on_failure(rows.count, held.parts(inserts, evicts))
-
-    def _lowers(self, held: Held, rows: Rows, made: int) -> bool:
-        """Whether a loop is to make the answers itself."""
-        in_one_loop = self._every == 1 and held.store.name in in_bulk.LOOPS and not held.is_count
-        whole = rows.present is None and self._counts.are_known
-        return in_one_loop and whole and held.log is None and can_give_answers(held.bound, made)
 
     def _slide(
         self, held: Held, rows: Rows, out: tuple[np.ndarray, ...], *, lowers: bool = False
@@ -146,32 +130,15 @@ class Rolling:
         """Run the rows through the store: how many partials are in it then, and rows in the current slice."""
         if held.is_count:
             return 0, 0
-        kept = held.cells, held.notes, out
+        kept = held.state, held.cells, held.notes, out
         if self._every == 1:
-            held.state, filled, _ = held.run(
-                in_bulk.loop_for(held.store),
-                rows,
-                rows.count,
-                self._size,
-                self._filled,
-                held.state,
-                *kept,
-                lowers=lowers,
-            )
+            loop = in_bulk.LOOPS.get(held.store.name, loops.slide_by_one)
+            given = rows.count, self._size, self._filled, *kept
+            held.state, filled, _ = held.run(loop, rows, *given, lowers=lowers)
             return filled, 0
-        held.state, place, filled, held.current, _ = held.run(
-            loops.slide,
-            rows,
-            rows.count,
-            self._size,
-            self._every,
-            self._place,
-            self._filled,
-            held.current,
-            held.identity,
-            held.state,
-            *kept,
-        )
+        sizes = rows.count, self._size, self._every, self._place, self._filled
+        found = held.run(loops.slide, rows, *sizes, held.current, held.identity, *kept)
+        held.state, place, filled, held.current, _ = found
         return filled, place
 
 

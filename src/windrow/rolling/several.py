@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -28,7 +29,6 @@ import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate, require_aggregate
 from windrow.errors import QueryError
-from windrow.rolling.answering import DoesNotFit, all_fit, can_give_answers, room_for_answers
 from windrow.rolling.counts import Counts
 from windrow.rolling.held import Held, Rows
 from windrow.rolling.in_bulk import slide_several
@@ -37,7 +37,7 @@ from windrow.rolling.rolling import one_batch
 from windrow.stores.base import power_of_two
 from windrow.stores.chunks import chunk_of_rows
 from windrow.stores.sba import SBA
-from windrow.windows.base import require_count
+from windrow.windows.arguments import require_count
 
 
 class Several:
@@ -118,8 +118,14 @@ class _Shared:
         bounds = np.concatenate([[0], np.cumsum(made)])
         with ExitStack() as all_or_none:
             all_or_none.enter_context(held.as_before_on_failure(rows.count, self._parts(rows.count)))
-            answers = self._answers_of_loop(held, rows, bounds) if self._lowers(held, rows, bounds) else None
-            if answers is None:
+            column = None
+            if all(counts.are_known for counts in self._counts):
+                guard = held.as_before_on_failure(rows.count, self._parts(rows.count))
+                slide = partial(self._slide, held, rows, bounds, lowers=True)
+                column, _ = held.answers_of_loop(rows, int(bounds[-1]), guard, slide)
+            if column is not None:
+                answers = [column[low:high] for low, high in pairwise(bounds.tolist())]
+            else:
                 out = held.room(int(bounds[-1]))
                 if not held.is_count:
                     self._slide(held, rows, bounds, out)
@@ -133,25 +139,6 @@ class _Shared:
         self._seen += rows.count
         if held.log is not None:
             held.log.forget(held.log.end - self._sizes[-1])
-
-    def _lowers(self, held: Held, rows: Rows, bounds: np.ndarray) -> bool:
-        """Whether the loop is to make the answers itself."""
-        whole = rows.present is None and all(counts.are_known for counts in self._counts)
-        numbers = whole and held.log is None and not held.is_count
-        return numbers and can_give_answers(held.bound, int(bounds[-1]))
-
-    def _answers_of_loop(self, held: Held, rows: Rows, bounds: np.ndarray) -> list[pa.Array] | None:
-        """Answers that the loop has made itself; None, and nothing has happened, if one of them does not fit."""
-        out = room_for_answers(held.bound, int(bounds[-1]))
-        try:
-            with held.as_before_on_failure(rows.count, self._parts(rows.count)):
-                self._slide(held, rows, bounds, out, lowers=True)
-                if not all_fit(held.bound, out):
-                    raise DoesNotFit
-                answers = held.built(list(out[:-1]), out[-1])
-        except DoesNotFit:
-            return None
-        return [answers[low:high] for low, high in pairwise(bounds.tolist())]
 
     def _slide(
         self,

@@ -7,3 +7,10 @@
 A *bucket* is a hash of the key: one Python call answers all keys of a bucket with the columnar engine,
 never one key at a time. Nothing in the rest of windrow needs this folder or PySpark.
 """
+
+import pyspark
+
+from windrow.spark.compatibility import require_supported
+
+# Before anything is imported that another version of PySpark may not have.
+require_supported(pyspark.__version__, what="PySpark")

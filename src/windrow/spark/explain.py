@@ -7,28 +7,28 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from windrow.durations import DurationLike
 from windrow.engine.pairing import has_exact_inverse
 from windrow.errors import QueryError
+from windrow.options import SparkOptions
 from windrow.planner import explain as planner
-from windrow.query import Query
-from windrow.spark.frame import Options, Plan, fit
+from windrow.spark.frame import Plan, fit
 from windrow.spark.paths import Path
 from windrow.spark.schema import watermarked
+from windrow.spec import QuerySpec
+from windrow.wording import choices
 
 
-def explain(query: Query, df: DataFrame, *, lateness: DurationLike, **options: Any) -> str:
+def explain(query: QuerySpec, df: DataFrame, **options: Any) -> str:
     """See `Query.explain`."""
     options.setdefault("watermark", next(iter(watermarked(df)), None))
     try:
-        asked = Options(lateness=lateness, **options)
+        asked = SparkOptions(**options)
     except TypeError:
-        known = ", ".join(field.name for field in fields(Options))
-        raise QueryError(
-            f"options of on_spark are {known}; not all of these are: {', '.join(options)}"
-        ) from None
+        known = [field.name for field in fields(SparkOptions)]
+        wrong = next(name for name in options if name not in known)
+        raise QueryError(f"on_spark has no option {wrong!r}{choices(wrong, known)}") from None
     plan = fit(query, df, asked)
-    told = planner.explain(query, plan.task.schema, lateness=lateness, exact=has_exact_inverse)
+    told = planner.explain(query, plan.task.schema, options=asked, exact=has_exact_inverse)
     return "\n".join([*_way(plan), "", told])
 
 

@@ -8,49 +8,28 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from windrow.durations import DurationLike
 from windrow.engine.operator import Operator
-from windrow.engine.settings import Settings
 from windrow.errors import QueryError
-from windrow.query import Query
+from windrow.options import SparkOptions
 from windrow.schema import require_columns
-from windrow.span import Learned, Span
+from windrow.span import Span, require_one_learner
 from windrow.spark import pushdown
+from windrow.spark.compatibility import require_supported, spark_schema
 from windrow.spark.gather import gather, gather_latest, gather_slices
 from windrow.spark.open_events import LATEST, opens
 from windrow.spark.paths import Path, choose
-from windrow.spark.schema import arrow_schema, named, result_schema, spark_schema, watermarked
+from windrow.spark.schema import arrow_schema, named, result_schema, watermarked
 from windrow.spark.stages import (
+    PASSED,
     bucket_of,
     by_bucket,
     numbered,
-    require_buckets,
-    require_rocks,
+    require_streamable,
     scattered,
     streamed,
 )
 from windrow.spark.task import BUCKET, Task
-
-
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """What `Query.on_spark` was asked for."""
-
-    mode: str = "append"
-    lateness: DurationLike = 0
-    on_bad: str = "raise"
-    side_rows: bool = False
-    buckets: int = 16
-    watermark: str | None = None
-    metrics: str = "windrow"
-    path: str = "auto"
-    max_slices: int = 100_000_000
-    max_ahead: DurationLike | None = None
-
-    @property
-    def settings(self) -> Settings:
-        """Those that are for the operators."""
-        return Settings.of(self.mode, self.lateness, self.on_bad, self.max_slices, self.max_ahead)
+from windrow.spec import QuerySpec
 
 
 @dataclass(frozen=True)
@@ -59,10 +38,10 @@ class Plan:
 
     task: Task
     path: Path
-    options: Options
+    options: SparkOptions
 
 
-def on_spark(query: Query, df: DataFrame, options: Options) -> DataFrame:
+def on_spark(query: QuerySpec, df: DataFrame, options: SparkOptions) -> DataFrame:
     """See `Query.on_spark`."""
     plan = fit(query, df, options)
     if plan.path.push_down:
@@ -70,10 +49,10 @@ def on_spark(query: Query, df: DataFrame, options: Options) -> DataFrame:
     return _stream(df, plan) if plan.path.streaming else _batch(df, plan)
 
 
-def fit(query: Query, df: DataFrame, options: Options) -> Plan:
+def fit(query: QuerySpec, df: DataFrame, options: SparkOptions) -> Plan:
     """Everything that can be wrong before a row was seen is refused here."""
-    settings = options.settings
-    require_buckets(options.buckets)
+    settings = options.for_operators
+    require_supported(df.sparkSession.version, what="Spark")
     # Rows come from many partitions: no order of theirs can be promised.
     query = replace(query, ordered=False)
     read = [*query.time_columns, *query.key]
@@ -103,12 +82,12 @@ def fit(query: Query, df: DataFrame, options: Options) -> Plan:
     return Plan(task, path, options)
 
 
-def _ending(query: Query) -> str:
+def _ending(query: QuerySpec) -> str:
     """The column that the watermark is about: an event is known once it is over."""
     return query.time.end if isinstance(query.time, Span) else query.time
 
 
-def _check_stream(query: Query, df: DataFrame, options: Options) -> None:
+def _check_stream(query: QuerySpec, df: DataFrame, options: SparkOptions) -> None:
     time = options.watermark or _ending(query)
     known = watermarked(df)
     if not known:
@@ -121,13 +100,8 @@ def _check_stream(query: Query, df: DataFrame, options: Options) -> None:
             f"the watermark is on column {known[0]!r}, and the time is {_ending(query)!r}: "
             f"say watermark={known[0]!r} if both tell the same time"
         )
-    learns = isinstance(query.time, Span) and isinstance(query.time.release, Learned)
-    if learns and query.key and options.buckets > 1:
-        raise QueryError(
-            f"each of {options.buckets} buckets would learn a release delay of its own, from its own keys: "
-            "give the delay as a duration, or say buckets=1"
-        )
-    require_rocks(df)
+    require_one_learner(query.time, query.key, options.buckets)
+    require_streamable(df)
 
 
 def _batch(df: DataFrame, plan: Plan) -> DataFrame:
@@ -143,7 +117,7 @@ def _pushed_down(df: DataFrame, plan: Plan) -> DataFrame:
     task = plan.task
     slices = pushdown.slices(task.query, task.schema, df)
     if plan.path.streaming:  # each slice is a whole window: nothing has to be brought together
-        slices = slices.select("*", sf.lit(0).alias(BUCKET))
+        slices = slices.select("*", sf.lit(0).alias(PASSED))
     else:
         slices = by_bucket(slices.select("*", bucket_of(task.query.key, task.buckets)), BUCKET, task.buckets)
     return numbered(slices).mapInArrow(gather_slices(task), spark_schema(task.result))

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.errors import DataError
-from windrow.query import Query
 from windrow.span import Span
+from windrow.spec import QuerySpec
 
 if TYPE_CHECKING:
     from windrow.engine.operator import Operator
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 LATEST = "latest"
 
 
-def opens(query: Query) -> bool:
+def opens(query: QuerySpec) -> bool:
     """Whether a row may open an event that another one closes."""
     return isinstance(query.time, Span) and query.time.id is not None
 
@@ -45,7 +45,7 @@ def heard(task: Task, parts: list[pa.RecordBatch]) -> Operator:
     return operator
 
 
-def in_order(query: Query, table: pa.Table) -> pa.Table:
+def in_order(query: QuerySpec, table: pa.Table) -> pa.Table:
     """Rows in order of their start, or of their end if they have no start.
 
     An event may begin where another one of its id ends, so rows that close come first; but not where an event may

@@ -12,17 +12,15 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from windrow.engine import exchange
-from windrow.engine.settings import Settings
 from windrow.errors import QueryError
-from windrow.query import Query
+from windrow.options import OperatorOptions
 from windrow.span import Span
 from windrow.spark import pushdown
-from windrow.windows.layout import is_aligned
+from windrow.spec import QuerySpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-PATHS = ("auto", "pushdown", "general")
 # Why a stream that could be pushed down is not.
 UNASKED = 'with many keys Spark\'s state costs more than ours; with few, ask for path="pushdown"'
 
@@ -48,8 +46,8 @@ class Path:
 
 
 def choose(
-    query: Query,
-    settings: Settings,
+    query: QuerySpec,
+    settings: OperatorOptions,
     schema: pa.Schema,
     df: DataFrame,
     *,
@@ -58,8 +56,6 @@ def choose(
     watermark: str,
 ) -> Path:
     """The way that is asked for, or the best one that can be gone; `watermark` is on the column of that name."""
-    if path not in PATHS:
-        raise QueryError(f"path must be one of {', '.join(PATHS)}, not {path!r}")
     not_pushed = _not_pushed(query, settings, schema, df, side_rows=side_rows)
     if not_pushed is None and df.isStreaming:
         not_pushed = _not_pushed_in_a_stream(query, settings, watermark)
@@ -74,7 +70,7 @@ def choose(
 
 
 def _not_pushed(
-    query: Query, settings: Settings, schema: pa.Schema, df: DataFrame, *, side_rows: bool
+    query: QuerySpec, settings: OperatorOptions, schema: pa.Schema, df: DataFrame, *, side_rows: bool
 ) -> str | None:
     if settings.mode != "append":
         return "a changelog needs the events in order of arrival"
@@ -83,12 +79,12 @@ def _not_pushed(
     return pushdown.obstacle(query, schema, df.schema)
 
 
-def _not_pushed_in_a_stream(query: Query, settings: Settings, watermark: str) -> str | None:
+def _not_pushed_in_a_stream(query: QuerySpec, settings: OperatorOptions, watermark: str) -> str | None:
     if isinstance(query.time, Span):
         return f"events of {query.time} end in another slice than they begin, and Spark's state drops slices one by one"
     if watermark != query.time:
         return f"the watermark is on column {watermark!r}, and Spark needs it on the time"
-    if settings.lateness.magnitude:
+    if settings.allowed_lateness.magnitude:
         return "Spark's state keeps no window that has ended, so there can be no lateness"
     if settings.max_ahead is not None:
         return "max_ahead is judged event by event"
@@ -96,7 +92,7 @@ def _not_pushed_in_a_stream(query: Query, settings: Settings, watermark: str) ->
 
 
 def _not_combined(
-    query: Query, settings: Settings, schema: pa.Schema, *, streaming: bool, side_rows: bool
+    query: QuerySpec, settings: OperatorOptions, schema: pa.Schema, *, streaming: bool, side_rows: bool
 ) -> str | None:
     if not streaming and settings.on_bad != "raise":
         return "bad rows are set aside one by one"
@@ -106,6 +102,6 @@ def _not_combined(
         return "late rows are wanted as rows, and slices have none"
     if streaming and settings.max_ahead is not None:
         return "max_ahead is judged event by event"
-    if streaming and not all(map(is_aligned, query.windows.values())):
+    if streaming and not all(w.layout == "aligned" for w in query.windows.values()):
         return "in a stream, only slices of context-free windows are late as a whole or not at all"
     return exchange.obstacle(query, schema)

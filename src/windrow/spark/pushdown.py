@@ -39,13 +39,12 @@ from windrow.engine import exchange
 from windrow.engine.engine import Engine
 from windrow.engine.intake import NO_EDGES, NO_TIME
 from windrow.engine.loads import BEGINS, ENDS, INSIDE
+from windrow.engine.operator import Operator
+from windrow.options import OperatorOptions
 from windrow.planner.window_set import WindowSet
-from windrow.query import Query
 from windrow.span import Span
 from windrow.spark.schema import named
-from windrow.windows.layout import is_aligned
-from windrow.windows.session import Session
-from windrow.windows.tumbling import Tumbling
+from windrow.spec import QuerySpec
 
 # Integers are summed in limbs of so many bits, each in a column of its own: no sum can overflow before
 # there are 2**41 events in a slice.
@@ -59,7 +58,7 @@ FEW_PROGRESSIONS = 8
 Partial = tuple[Scalars, tuple[str, ...]]
 
 
-def obstacle(query: Query, schema: pa.Schema, df_schema: st.StructType) -> str | None:
+def obstacle(query: QuerySpec, schema: pa.Schema, df_schema: st.StructType) -> str | None:
     """Why the JVM cannot make the slices of this query, as a phrase; None if it can.
 
     `schema` is the Arrow schema of the events, `df_schema` that of the DataFrame they are in.
@@ -76,16 +75,16 @@ def obstacle(query: Query, schema: pa.Schema, df_schema: st.StructType) -> str |
     )
 
 
-def _obstacle_of_time(query: Query, engine: Engine, type_: st.DataType) -> str | None:
+def _obstacle_of_time(query: QuerySpec, engine: Engine, type_: st.DataType) -> str | None:
     if not isinstance(type_, (*BITS, st.DateType, st.TimestampType)):
         return f"the JVM does not count time column {query.time!r} ({_name(type_)}) in the engine's ticks"
     for name, window in query.windows.items():
-        if is_aligned(window) and WindowSet.of({name: window}, engine.measure).irregular:
+        if window.layout == "aligned" and WindowSet.of({name: window}, engine.measure).irregular:
             return f"window {name!r} ({window}) does not repeat with a fixed period"
     return None
 
 
-def _obstacle_of_keys(query: Query, types: dict[str, st.DataType]) -> str | None:
+def _obstacle_of_keys(query: QuerySpec, types: dict[str, st.DataType]) -> str | None:
     for name in query.key:
         type_ = types[name]
         if isinstance(type_, st.StringType) and not type_.isUTF8BinaryCollation():
@@ -93,7 +92,7 @@ def _obstacle_of_keys(query: Query, types: dict[str, st.DataType]) -> str | None
     return None
 
 
-def _obstacle_of_aggregates(query: Query, engine: Engine, types: dict[str, st.DataType]) -> str | None:
+def _obstacle_of_aggregates(query: QuerySpec, engine: Engine, types: dict[str, st.DataType]) -> str | None:
     for name, answer in engine.binding.answers.items():
         partial = answer.bound.partial
         assert isinstance(partial, Scalars)
@@ -110,17 +109,17 @@ def _obstacle_of_aggregates(query: Query, engine: Engine, types: dict[str, st.Da
     return None
 
 
-def obstacle_in_a_stream(query: Query) -> str | None:
+def obstacle_in_a_stream(query: QuerySpec) -> str | None:
     """As `obstacle`, for what a stream asks besides."""
     for name, window in query.windows.items():
-        if not isinstance(window, Tumbling):
+        if not window.tiles:
             return f"window {name!r} ({window}) is not tumbling, and in a stream a slice must be a window"
     if len(query.windows) > 1:
         return "it has several windows, and in a stream a slice must be a window"
     return None
 
 
-def slices(query: Query, schema: pa.Schema, df: DataFrame) -> DataFrame:
+def slices(query: QuerySpec, schema: pa.Schema, df: DataFrame) -> DataFrame:
     """The slices of all events of `df`, in the columns of `exchange.slice_schema`.
 
     For queries without an `obstacle`. An event without a time, or with one whose windows cannot be
@@ -163,9 +162,9 @@ def slices(query: Query, schema: pa.Schema, df: DataFrame) -> DataFrame:
     return events.groupBy(*map(sf.col, keys.values()), *cuts).agg(*folded).select(*made)
 
 
-def _engine(query: Query, schema: pa.Schema) -> Engine:
+def _engine(query: QuerySpec, schema: pa.Schema) -> Engine:
     """An engine that takes nothing in, but knows the stores, the windows and how far time reaches."""
-    operator = query.operator()
+    operator = Operator(query, OperatorOptions())
     operator.prepare(schema)
     return operator.engines[0]
 
@@ -200,13 +199,12 @@ def _checked(engine: Engine, name: str, type_: st.DataType) -> Column:
     )
 
 
-def _cuts(query: Query, engine: Engine, time: Column) -> list[Column]:
+def _cuts(query: QuerySpec, engine: Engine, time: Column) -> list[Column]:
     """What tells the slices of a key apart: no two events of a slice have an edge between them, or a gap."""
     cuts = [_edge(engine, time).alias("#slice")] if len(engine.windows.periods) else []
     if isinstance(query.time, Span):
         cuts.append(sf.col("#role"))
-    sessions = [w for w in query.windows.values() if isinstance(w, Session) and w.gap is not None]
-    gaps = [engine.measure.ticks(w.gap, what="gap") for w in sessions if w.gap is not None]
+    gaps = [engine.measure.ticks(w.gap, what="gap") for w in query.windows.values() if w.gap is not None]
     if gaps:
         cuts.append(_latest(time, int(min(gaps)), 0).alias("#cell"))
     return cuts
@@ -222,7 +220,7 @@ def _edge(engine: Engine, time: Column) -> Column:
     return edges[0] if len(edges) == 1 else sf.greatest(*edges)
 
 
-def _instants(query: Query, engine: Engine, type_: st.DataType) -> list[Column]:
+def _instants(query: QuerySpec, engine: Engine, type_: st.DataType) -> list[Column]:
     """The time of an event in ticks, or its first and its last instant."""
     start = _checked(engine, query.time_columns[0], type_)
     if not isinstance(query.time, Span):

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.errors import PySparkException
 from pyspark.sql import functions as sf
-from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 from pyspark.sql.types import StructType
 
 from windrow.aggregates.base import text_type
 from windrow.errors import QueryError
+from windrow.spark.compatibility import arrow_type
 from windrow.spark.results import SIDE
 
 if TYPE_CHECKING:
@@ -24,14 +25,11 @@ def arrow_schema(schema: StructType, names: list[str]) -> pa.Schema:
     """The Arrow types in which Spark sends these columns; timestamps are labelled UTC."""
     fields = []
     for name in names:
-        spark = StructType([schema[name]])
+        type_ = schema[name].dataType
         try:
-            (field,) = to_arrow_schema(spark, timezone="UTC")
-        except Exception as problem:  # PySpark has an error of its own for each kind of type
-            raise QueryError(
-                f"column {name!r} of type {schema[name].dataType.simpleString()}: {problem}"
-            ) from None
-        fields.append(pa.field(name, _nullable(field.type)))
+            fields.append(pa.field(name, _nullable(arrow_type(type_))))
+        except PySparkException as problem:
+            raise QueryError(f"column {name!r} of type {type_.simpleString()}: {problem}") from None
     return pa.schema(fields)
 
 
@@ -57,11 +55,6 @@ def result_schema(embedded: pa.Schema, source: pa.Schema, *, side_rows: bool) ->
         if clash:
             raise QueryError(f"with side_rows, no column can be called {', '.join(sorted(clash))}")
     return pa.schema(fields)
-
-
-def spark_schema(schema: pa.Schema) -> StructType:
-    """The Spark types of a result."""
-    return from_arrow_schema(schema)
 
 
 def _for_spark(type_: pa.DataType) -> pa.DataType:

@@ -9,30 +9,37 @@ Rows come with the columns of the task's schema, by place, and their bucket behi
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import redirect_stdout
+from io import StringIO
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from windrow.errors import QueryError
+from windrow.spark.compatibility import spark_schema
 from windrow.spark.processor import EMITTED, Processor
 from windrow.spark.scatter import SCATTERED, scatter
-from windrow.spark.schema import conf, named, spark_schema
+from windrow.spark.schema import conf, named
 from windrow.spark.task import BUCKET, Work
 from windrow.spark.unpacking import unpacked
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
-MOST_BUCKETS = 1 << 15
+# The column in which the results of a stream leave its state; no user's column is likely to be called so.
+PASSED = "windrow passed"
 
 
-def require_buckets(buckets: object) -> None:
-    """An error unless keys can be spread over so many buckets."""
-    number = isinstance(buckets, int) and not isinstance(buckets, bool)
-    if not number or not 1 <= buckets <= MOST_BUCKETS:  # type: ignore[operator]
-        raise QueryError(f"buckets must be a number from 1 to {MOST_BUCKETS:,}, not {buckets!r}")
+def require_streamable(df: DataFrame) -> None:
+    """An error unless the state store can hold what buckets keep, and this is the first operator of windrow in a stream.
 
-
-def require_rocks(df: DataFrame) -> None:
-    """An error unless the state store can hold what buckets keep."""
+    Whatever came between two of them, the plan of the second one's input has the column that all of ours pass through.
+    """
+    with redirect_stdout(StringIO()) as plan:  # the one way to a plan that also declarative pipelines allow
+        df.explain("extended")
+    if PASSED in plan.getvalue():
+        raise QueryError(
+            "this stream has been through a query or an operator of windrow already, and a second one would wait for a "
+            "watermark that stands still: write the results of the first one to a sink, and read them as a stream of their own"
+        )
     if not str(conf(df, PROVIDER)).endswith("RocksDBStateStoreProvider"):
         raise QueryError(
             f'a stream needs the RocksDB state store: spark.conf.set("{PROVIDER}", '
@@ -73,4 +80,4 @@ def streamed(rows: DataFrame, task: Work, *, metrics: str, counted: Sequence[str
     emitted = packed.groupBy("bucket").transformWithState(Processor(task), EMITTED, "Append", mode)
     counts = [sf.coalesce(sf.sum(name), sf.lit(0)).alias(name) for name in counted]
     observed = emitted.observe(metrics, *counts)
-    return observed.select("payload").mapInArrow(unpacked, spark_schema(task.result))
+    return observed.select(sf.col("payload").alias(PASSED)).mapInArrow(unpacked, spark_schema(task.result))

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import pyarrow as pa
 
-from windrow.engine.settings import Settings
-from windrow.query import Query
+from windrow.options import OperatorOptions
+from windrow.spec import QuerySpec
 
 if TYPE_CHECKING:
     from windrow.engine.operator import Operator
@@ -85,8 +85,8 @@ class Task:
     bad rows among the results. Keys are spread over `buckets`.
     """
 
-    query: Query
-    settings: Settings
+    query: QuerySpec
+    settings: OperatorOptions
     schema: pa.Schema
     result: pa.Schema
     combine: bool

@@ -1,5 +1,7 @@
 """Aggregate stores: queues of partials that know the combination of all that they hold."""
 
+from windrow.errors import QueryError
+from windrow.stores.base import Store
 from windrow.stores.daba import DABA
 from windrow.stores.daba_lite import DABA_LITE
 from windrow.stores.fiba import FIBA
@@ -13,6 +15,7 @@ from windrow.stores.slick_deque_inverse import SLICK_DEQUE_INVERSE
 from windrow.stores.subtract_on_evict import SUBTRACT_ON_EVICT
 from windrow.stores.two_stacks import TWO_STACKS
 from windrow.stores.two_stacks_lite import TWO_STACKS_LITE
+from windrow.wording import choices
 
 STORES = {
     store.name: store
@@ -33,4 +36,15 @@ STORES = {
     )
 }
 
-__all__ = ["STORES"]
+__all__ = ["STORES", "store_named"]
+
+
+def store_named(name: str) -> Store:
+    """The store of this name; a QueryError that lists all names if there is none.
+
+    >>> store_named("daba_lite").name
+    'daba_lite'
+    """
+    if name not in STORES:
+        raise QueryError(f"there is no store {name!r}{choices(name, STORES)}")
+    return STORES[name]

@@ -1,25 +1,153 @@
-"""Comparing tables of results: as multisets of rows, each value as exactly as its aggregate promises."""
+"""Comparing tables of results: as multisets of rows, floats to the last few bits, all else exactly."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate
-from windrow.testing.answers import Answers, reference_in
-from windrow.testing.events import canonical, plain_values
-from windrow.testing.tolerance import same, within_ulps
-
-OUTPUT = ("window", "start", "end", "op", "revision")
 Row = dict[str, Any]
+
+
+def plain_values(column: pa.ChunkedArray | pa.Array) -> list[Any]:
+    """The values of a column as plain Python; timestamps, dates and durations as ticks.
+
+    So nothing is lost to `datetime`, which has no nanoseconds and no years beyond 9999.
+
+    >>> import pyarrow as pa
+    >>> plain_values(pa.array([1, None], pa.timestamp("ns")))
+    [1, None]
+    """
+    type_ = column.type
+    if pa.types.is_dictionary(type_):
+        return plain_values(column.cast(type_.value_type))
+    if pa.types.is_date32(type_):
+        column = column.cast(pa.int32())
+    elif pa.types.is_temporal(type_):
+        column = column.cast(pa.int64())
+    return list(column.to_pylist())
 
 
 def rows_of(table: pa.Table) -> list[Row]:
     """A table as plain rows (temporal values as ticks)."""
     columns = {name: plain_values(table[name]) for name in table.column_names}
     return [{name: column[i] for name, column in columns.items()} for i in range(table.num_rows)]
+
+
+def canonical(value: Any) -> Any:
+    """A key value as groups see it: every NaN is one key, -0.0 is 0.0."""
+    if isinstance(value, float):
+        return math.nan if math.isnan(value) else value + 0.0
+    return value
+
+
+def same(a: Any, b: Any) -> bool:
+    """Whether two plain values are the same answer.
+
+    >>> same([1, float("nan")], [1, float("nan")]), same(0.0, -0.0), same(None, 0)
+    (True, True, False)
+    """
+    if isinstance(a, dict) and isinstance(b, dict):
+        return a.keys() == b.keys() and all(same(a[k], b[k]) for k in a)
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, float) and isinstance(b, float) and math.isnan(a):
+        return math.isnan(b)
+    return type(a) is type(b) and bool(a == b)
+
+
+def close(want: Any, got: Any, ulps: float) -> bool:
+    """Whether two values are the same, or finite floats that differ by at most `ulps` units in the last place."""
+    if same(want, got):
+        return True
+    floats = isinstance(want, float) and isinstance(got, float)
+    return floats and math.isfinite(want) and abs(want - got) <= ulps * math.ulp(want)
+
+
+def assert_same(expected: pa.Table, actual: pa.Table, *, ulps: float = 3, note: str = "") -> None:
+    """Raise an `AssertionError` that shows the first differing row, unless two tables of results agree.
+
+    Row order does not matter, the number of equal rows does. Rows are matched by key, window, start and end,
+    and in a changelog by `op` and `revision`.
+
+    Parameters
+    ----------
+    expected, actual
+        Results of queries, with the same columns of the same types.
+    ulps
+        By how many units in the last place floats may differ; all else is exact.
+    note
+        What the message begins with.
+
+    Examples
+    --------
+    >>> import windrow as wr, pyarrow as pa
+    >>> from windrow.testing import assert_same
+    >>> events = pa.table({"ts": [1, 2, 7], "x": [0.1, 0.2, 0.3]})
+    >>> q = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"total": wr.sum("x")})
+    >>> assert_same(q.run(events), q.run(events.take([2, 0, 1])))
+    >>> assert_same(q.run(events), q.run(events.slice(1)))
+    Traceback (most recent call last):
+    ...
+    AssertionError: total should be 0.30000000000000004, not 0.2, in the row
+      expected window='w', start=0, end=5, total=0.30000000000000004
+      actual   window='w', start=0, end=5, total=0.2
+    """
+    names: list[str] = expected.column_names
+    identity = names[: names.index("end") + 1] + [name for name in ("op", "revision") if name in names]
+    assert_rows(expected, actual, identity, lambda _, __, want, got: close(want, got, ulps), note=note)
+
+
+def assert_rows(
+    expected: pa.Table,
+    actual: pa.Table,
+    identity: Sequence[str],
+    agree: Callable[[int, str, Any, Any], bool],
+    *,
+    note: str = "",
+    made_of: Callable[[int, str], Any] | None = None,
+) -> None:
+    """Match rows by the columns of `identity`, and compare all other values by `agree(row, column, want, got)`.
+
+    `made_of(row, column)` is what the expected value was computed from, for the message.
+    """
+    note = f"{note}: " if note else ""
+    assert expected.column_names == actual.column_names, (
+        f"{note}expected the columns {expected.column_names}, got {actual.column_names}"
+    )
+    for field in expected.schema:
+        got = actual.schema.field(field.name).type
+        assert got == field.type, f"{note}column {field.name!r} should be {field.type}, not {got}"
+    wanted, found = rows_of(expected), rows_of(actual)
+    places, found_places = _by_identity(wanted, identity), _by_identity(found, identity)
+    missing = [wanted[i] for i in _more(places, found_places)]
+    extra = [found[i] for i in _more(found_places, places)]
+    assert not missing, f"{note}{len(missing)} rows are missing, first: {_show(missing[0])}" + _also(extra)
+    assert not extra, f"{note}{len(extra)} rows too many, first: {_show(extra[0])}"
+
+    def differing(i: int, j: int) -> str | None:
+        """The first column in which an actual row is not as good as the expected one."""
+        names = (name for name in wanted[i] if name not in identity)
+        return next((n for n in names if not agree(i, n, wanted[i][n], found[j][n])), None)
+
+    for shared, positions in places.items():
+        others = found_places[shared]
+        if len(positions) > 1:
+            assert _matched(positions, others, lambda i, j: differing(i, j) is None), (
+                f"{note}these rows share an identity, and their values differ\n"
+                + "".join(f"  expected {_show(wanted[i])}\n" for i in positions)
+                + "".join(f"  actual   {_show(found[j])}\n" for j in others)
+            )
+            continue
+        i, j = positions[0], others[0]
+        name = differing(i, j)
+        assert name is None, (
+            f"{note}{name} should be {wanted[i][name]!r}, not {found[j][name]!r}, in the row\n"
+            f"  expected {_show(wanted[i])}\n  actual   {_show(found[j])}"
+            + (f"\n  from     {made_of(i, name)!r}" if made_of else "")
+        )
 
 
 def _identity(row: Row, names: Sequence[str]) -> tuple[Any, ...]:
@@ -59,86 +187,8 @@ def _show(row: Row) -> str:
     return ", ".join(f"{name}={value!r}" for name, value in row.items())
 
 
-def _identity_columns(table: pa.Table, aggregates: Mapping[str, Aggregate] | None) -> list[str]:
-    """Keys, window, start, end, op and revision: what comes before `end`, and the change columns."""
-    names: list[str] = table.column_names
-    if aggregates is not None:
-        return [name for name in names if name not in aggregates]
-    before = names[: names.index("end") + 1]
-    return before + [name for name in ("op", "revision") if name in names]
-
-
-def assert_same(expected: pa.Table | Answers, actual: pa.Table, *, ulps: float = 3, note: str = "") -> None:
-    """Raise an `AssertionError` that shows the first differing row, unless the two tables agree.
-
-    Row order does not matter, the number of equal rows does. With `Answers` as `expected` every value
-    is held to what its aggregate promises: exact, a few ulp, or the error bound of a sketch. With a
-    table, floats may differ by `ulps` units in the last place and all else is exact.
-
-    >>> import windrow as wr, pyarrow as pa
-    >>> from windrow.testing import answers, assert_same
-    >>> events = pa.table({"ts": [1, 2, 7], "x": [0.1, 0.2, 0.3]})
-    >>> q = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"total": wr.sum("x")})
-    >>> assert_same(answers(q, events), q.run(events))
-    """
-    table = expected.table() if isinstance(expected, Answers) else expected
-    note = f"{note}: " if note else ""
-    assert table.column_names == actual.column_names, (
-        f"{note}expected the columns {table.column_names}, got {actual.column_names}"
-    )
-    for field in table.schema:
-        got = actual.schema.field(field.name).type
-        assert got == field.type, f"{note}column {field.name!r} should be {field.type}, not {got}"
-    aggregates = expected.query.aggregates if isinstance(expected, Answers) else None
-    names = _identity_columns(table, aggregates)
-    wanted, found = rows_of(table), rows_of(actual)
-    places, found_places = _by_identity(wanted, names), _by_identity(found, names)
-    missing = [wanted[i] for i in _more(places, found_places)]
-    extra = [found[i] for i in _more(found_places, places)]
-    assert not missing, f"{note}{len(missing)} rows are missing, first: {_show(missing[0])}" + _also(extra)
-    assert not extra, f"{note}{len(extra)} rows too many, first: {_show(extra[0])}"
-    inputs = [dict(answer.inputs) for answer in expected] if isinstance(expected, Answers) else []
-
-    def differing(i: int, j: int) -> str | None:
-        """The first column in which an actual row is not as good as the expected one."""
-        for name in (n for n in wanted[i] if n not in names):
-            want, got = wanted[i][name], found[j][name]
-            if not isinstance(expected, Answers) or wanted[i].get("op") == "delete":
-                agree = _close(want, got, ulps)
-            else:
-                aggregate = expected.query.aggregates[name]
-                accepts = reference_in(expected.query, aggregate).accepts
-                agree = accepts(aggregate, inputs[i][name], want, got)
-            if not agree:
-                return name
-        return None
-
-    for identity, positions in places.items():
-        others = found_places[identity]
-        if len(positions) > 1:
-            assert _matched(positions, others, lambda i, j: differing(i, j) is None), (
-                f"{note}these rows share an identity, and their values differ\n"
-                + "".join(f"  expected {_show(wanted[i])}\n" for i in positions)
-                + "".join(f"  actual   {_show(found[j])}\n" for j in others)
-            )
-            continue
-        i, j = positions[0], others[0]
-        name = differing(i, j)
-        assert name is None, (
-            f"{note}{name} should be {wanted[i][name]!r}, not {found[j][name]!r}, in the row\n"
-            f"  expected {_show(wanted[i])}\n  actual   {_show(found[j])}"
-            + (f"\n  from     {inputs[i][name]!r}" if inputs else "")
-        )
-
-
 def _also(extra: list[Row]) -> str:
     return f"; and {len(extra)} rows too many, first: {_show(extra[0])}" if extra else ""
-
-
-def _close(want: Any, got: Any, ulps: float) -> bool:
-    if isinstance(want, float) and isinstance(got, float):
-        return within_ulps(want, got, ulps)
-    return same(want, got)
 
 
 def replay(changelog: pa.Table) -> pa.Table:
@@ -148,6 +198,22 @@ def replay(changelog: pa.Table) -> pa.Table:
     `delete` takes away all rows of its identity. Each change has the next revision; rows inserted
     together share one, and an identity that was final is numbered from 0 again.
 
+    Parameters
+    ----------
+    changelog
+        Everything that an operator in update mode has emitted, in order.
+
+    Returns
+    -------
+    The rows that are left, without `op` and `revision`.
+
+    Raises
+    ------
+    AssertionError
+        If a change does not fit what came before: a row that is not there, or a revision that is missing.
+
+    Examples
+    --------
     >>> import pyarrow as pa
     >>> log = pa.table({
     ...     "window": ["w", "w"], "start": [0, 0], "end": [5, 5], "n": [1, 2],

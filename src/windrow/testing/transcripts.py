@@ -36,7 +36,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -46,7 +46,6 @@ from windrow.errors import WindrowError
 from windrow.query import Query, query
 from windrow.span import Span
 from windrow.testing.compare import assert_same
-from windrow.testing.stream import ReferenceOperator
 
 NULL = "-"
 ACTIONS = {"events", "watermark", "finish", "snapshot"}
@@ -54,52 +53,24 @@ ACTIONS |= {"add_window", "remove_window", "add_aggregate", "remove_aggregate"}
 OUTPUT_TYPES = {"op": pa.string(), "revision": pa.int64(), "window": pa.string()}
 
 
-class Engine(Protocol):
-    """What a transcript runs on: makes an operator, and moves it through a snapshot."""
+class EmbeddedEngine:
+    """What a transcript runs on: the engine inside this process. Another one overrides its methods."""
 
     def operator(self, query: Query, *, mode: str, lateness: Any, on_bad: str) -> Any:
         """A fresh operator."""
-
-    def through_snapshot(self, operator: Any) -> Any:
-        """The operator after it was saved and restored."""
-
-    def add_window(self, operator: Any, name: str, window: Any, complete_from: Any) -> Any:
-        """Add a window; gives the start from which the operator says it is complete."""
-
-    def add_aggregate(self, operator: Any, name: str, aggregate: Any, complete_from: Any) -> Any:
-        """Add an aggregate; gives the start from which the operator says it is complete."""
-
-
-class EmbeddedEngine:
-    """The engine inside this process, `Query.operator`."""
-
-    def operator(self, query: Query, *, mode: str, lateness: Any, on_bad: str) -> Any:
         return query.operator(mode=mode, lateness=lateness, on_bad=on_bad)
 
     def through_snapshot(self, operator: Any) -> Any:
+        """The operator after it was saved and restored."""
         return operator.query.restore(operator.snapshot())
 
     def add_window(self, operator: Any, name: str, window: Any, complete_from: Any) -> Any:
+        """Add a window; gives the start from which the operator says it is complete."""
         return operator.add_window(name, window)
 
     def add_aggregate(self, operator: Any, name: str, aggregate: Any, complete_from: Any) -> Any:
+        """Add an aggregate; gives the start from which the operator says it is complete."""
         return operator.add_aggregate(name, aggregate)
-
-
-class ReferenceEngine:
-    """The referee's own operator; it keeps everything, so a snapshot changes nothing."""
-
-    def operator(self, query: Query, *, mode: str, lateness: Any, on_bad: str) -> Any:
-        return ReferenceOperator(query, mode=mode, lateness=lateness, on_bad=on_bad)
-
-    def through_snapshot(self, operator: Any) -> Any:
-        return operator
-
-    def add_window(self, operator: Any, name: str, window: Any, complete_from: Any) -> Any:
-        return operator.add_window(name, window, complete_from=complete_from)
-
-    def add_aggregate(self, operator: Any, name: str, aggregate: Any, complete_from: Any) -> Any:
-        return operator.add_aggregate(name, aggregate, complete_from=complete_from)
 
 
 def load_transcript(path: str | Path) -> dict[str, Any]:
@@ -210,26 +181,42 @@ class Step:
 
 def run_transcript(
     transcript: str | Path | Mapping[str, Any],
-    engine: Engine,
+    engine: EmbeddedEngine | None = None,
     *,
     functions: Mapping[str, Any] | None = None,
 ) -> None:
-    """Run a transcript and raise `AssertionError` where it differs; the arguments are those of `Transcript`.
+    """Run a transcript, and raise an `AssertionError` at the first step whose rows are not those it expects.
 
-    >>> from windrow.testing import ReferenceEngine, run_transcript
+    Parameters
+    ----------
+    transcript
+        The path of a YAML file, or what YAML made of one (this needs the `pyyaml` package only for a file).
+    engine
+        What it runs on; the engine inside this process by default.
+    functions
+        Names that specs in the transcript may use: an aggregate, a function of a window, a predicate.
+
+    Raises
+    ------
+    AssertionError
+        With the number of the step, and the first row that is missing, wrong or too many.
+
+    Examples
+    --------
+    >>> from windrow.testing import run_transcript
     >>> run_transcript({
     ...     "query": {"time": "t", "windows": {"w": "tumbling(5)"}, "aggregates": {"n": "count()"}},
     ...     "columns": {"t": "int64"},
     ...     "steps": [{"events": "t\\n1\\n2"}, {"finish": True, "expect": "window start end n\\nw 0 5 2"}],
-    ... }, ReferenceEngine())
+    ... })
     """
-    _Run(Transcript(transcript, functions=functions), engine).run()
+    _Run(Transcript(transcript, functions=functions), engine or EmbeddedEngine()).run()
 
 
 class _Run:
     """One transcript on one engine."""
 
-    def __init__(self, transcript: Transcript, engine: Engine) -> None:
+    def __init__(self, transcript: Transcript, engine: EmbeddedEngine) -> None:
         self.transcript = transcript
         self.engine = engine
         self.operator: Any = None

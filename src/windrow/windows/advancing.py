@@ -16,10 +16,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 from windrow.errors import QueryError
-from windrow.measure import INT64_MAX
-from windrow.windows.base import Window, refuse_too_many, require_column, require_number
+from windrow.measure import INT64_MAX, Measure
+from windrow.windows.arguments import number_problem, refuse_too_many, require_column, require_number
+from windrow.windows.base import Periodic, Window
+from windrow.windows.stepping import Stepping, Value
 
 # The sum of two lengths must fit in 64 bits.
 LONGEST = 2**62
@@ -35,6 +38,27 @@ class Advancing(Window):
     offset: int | float
 
     context = "forward context free"
+    layout = "ordered"
+
+    def column_problem(self, column: str, type_: pa.DataType, measure: Measure) -> str | None:
+        return number_problem(type_)
+
+    def is_whole(self, type_: pa.DataType) -> bool:
+        """Whether the column holds whole numbers, or times as ticks, and all sizes are integers."""
+        sizes = (self.length, self.every, self.offset)
+        return not pa.types.is_floating(type_) and all(isinstance(size, int) for size in sizes)
+
+    def stepping(self, schema: pa.Schema) -> Stepping:
+        whole = self.is_whole(schema.field(self.column).type)
+        number: type[int] | type[float] = int if whole else float
+        placed = Periodic.of(length=number(self.length), every=number(self.every), offset=number(self.offset))
+        kind = "i" if whole else "f"
+        return Stepping(
+            advance_integers if whole else advance_floats,
+            (Value(self.column, floating=not whole),),
+            (placed.every, placed.offset, number(placed.whole), placed.rest),
+            (("oldest", kind), ("following", kind), ("bound", kind)),
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:  # type: ignore[override]

@@ -15,7 +15,8 @@ import numpy as np
 from windrow.durations import Duration, DurationLike, parse_duration
 from windrow.errors import QueryError
 from windrow.measure import Measure, PointLike, Tick
-from windrow.windows.base import Window, require_positive
+from windrow.windows.arguments import require_positive
+from windrow.windows.base import Window
 
 
 @dataclass(frozen=True)
@@ -25,9 +26,27 @@ class PlacedBand:
     start: Tick
     end: Tick
 
+    slide = 0
+    gapless = False
+
     @property
     def length(self) -> Tick:
         return self.end - self.start
+
+    def edges(self, times: np.ndarray) -> np.ndarray:
+        return np.array([self.start, self.end], times.dtype)
+
+    def within(self, lowest: Tick, highest: Tick) -> tuple[Tick, Tick]:
+        return lowest, highest
+
+    def first_open(self, horizon: Tick, floor: Tick) -> Tick | None:
+        return self.start if self.end > horizon and self.start >= floor else None
+
+    def last_closed(self, point: Tick) -> tuple[Tick, Tick] | None:
+        return (self.start, self.end) if self.end <= point else None
+
+    def first_start(self, point: Tick) -> Tick | None:
+        return self.start if self.start >= point else None
 
     def windows_at(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self.windows(times.min(), times.max())

@@ -17,17 +17,27 @@ which columns they read (`columns`), and the engine finds their edges as the eve
 
 from __future__ import annotations
 
-import math
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from types import MappingProxyType
+from typing import Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
+import pyarrow as pa
 
+from windrow.durations import Duration
 from windrow.errors import QueryError
-from windrow.measure import INT64_MAX, INT64_MIN, Measure, Tick
+from windrow.measure import Measure, Point, Tick
+from windrow.windows.arguments import refuse_too_many
+from windrow.windows.predicate import Predicate
+from windrow.windows.stepping import Stepping
 
-MOST_WINDOWS_PER_EVENT = 10_000_000
-MOST_ROWS = 2**53
+# What a window of the user's own lacks, behind its name.
+NOT_PLACED = (
+    "does not place windows as windrow can follow them: its place must give one or more Periodic, or objects with all methods of Irregular; "
+    "wr.deterministic and wr.nondeterministic make windows of your own that depend on the events"
+)
 
 
 @dataclass(frozen=True)
@@ -54,6 +64,7 @@ class Periodic:
         return self.whole * self.every + self.rest
 
 
+@runtime_checkable
 class Irregular(Protocol):
     """Windows that do not repeat with a fixed period; they never overlap one another."""
 
@@ -61,66 +72,158 @@ class Irregular(Protocol):
     def length(self) -> Tick:
         """The longest that one of its windows can be."""
 
+    @property
+    def slide(self) -> Tick:
+        """The longest way from one start to the next; 0 if there is no next."""
+
+    @property
+    def gapless(self) -> bool:
+        """Whether every instant lies in a window."""
+
     def windows(self, first: Tick, last: Tick) -> tuple[np.ndarray, np.ndarray]:
         """Starts and ends, ascending, of all windows that share an instant with [first, last]."""
 
     def windows_at(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Starts and ends, ascending, of windows that hold one of `times`, and perhaps of others."""
 
+    def edges(self, times: np.ndarray) -> np.ndarray:
+        """Sorted edges, among them the last one up to each of `times` and the first one after it."""
+
+    def within(self, lowest: Tick, highest: Tick) -> tuple[Tick, Tick]:
+        """The first and the last time all of whose windows lie within [lowest, highest]."""
+
+    def first_open(self, horizon: Tick, floor: Tick) -> Tick | None:
+        """The first start, of windows that begin at `floor` or later, of one that ends after `horizon`."""
+
+    def last_closed(self, point: Tick) -> tuple[Tick, Tick] | None:
+        """Start and end of the last window that ends at or before `point`."""
+
+    def first_start(self, point: Tick) -> Tick | None:
+        """The first start at or after `point`."""
+
+
+class SideBySide(ABC):
+    """Irregular windows that follow one another without end: all that `windows` and `windows_at` can answer."""
+
+    gapless = True
+
+    @property
+    @abstractmethod
+    def length(self) -> Tick: ...
+
+    @property
+    def slide(self) -> Tick:
+        return self.length
+
+    @abstractmethod
+    def windows(self, first: Tick, last: Tick) -> tuple[np.ndarray, np.ndarray]: ...
+
+    @abstractmethod
+    def windows_at(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
+
+    def edges(self, times: np.ndarray) -> np.ndarray:
+        return np.union1d(*self.windows_at(times)) if len(times) else times
+
+    def within(self, lowest: Tick, highest: Tick) -> tuple[Tick, Tick]:
+        return lowest + self.length, highest - self.length
+
+    def first_open(self, horizon: Tick, floor: Tick) -> Tick:
+        return max(self.windows(horizon, horizon)[0][0].item(), floor)
+
+    def last_closed(self, point: Tick) -> tuple[Tick, Tick]:
+        begun = self.windows(point, point)[0][0]
+        starts, ends = self.windows(begun - 1, begun - 1)
+        return starts[0].item(), ends[0].item()
+
+    def first_start(self, point: Tick) -> Tick:
+        starts, _ = self.windows(point, point + 2 * self.length)
+        return starts[starts >= point][0].item()
+
+
+Placement: TypeAlias = Periodic | Irregular
+
 
 class Window:
-    """The base of all window specs."""
+    """The base of all window specs: what a window says of itself, so that nobody needs to know its class."""
 
     context = "context free"
+    # Which shape of state it asks for:
+    #   aligned   all keys are cut at the same instants
+    #   keyed     each key is cut in its own places, as its events come
+    #   ordered   each key is cut in its own places, once the order of its events is known
+    layout: Literal["aligned", "keyed", "ordered"] = "aligned"
     # Columns that it reads besides the time column.
     columns: tuple[str, ...] = ()
+    # The conditions that it asks of events, by what it calls them.
+    predicates: Mapping[str, Predicate] = MappingProxyType({})
+    # Whether it hands its columns to functions of the user's own.
+    calls_functions = False
     # Whether its edges are numbers of events, which nothing but their order can move.
     counts = False
+    # Whether its windows lie side by side, each of them one slice.
+    tiles = False
+    # Whether a window still takes an event at its very end.
+    inclusive = False
+    # Whether events of different times must stay apart.
+    pointwise = False
+    # The silence that ends it: one for all events, or the column that has one for each.
+    gap: Duration | None = None
+    gap_column: str | None = None
+    # The point at which all of its windows begin.
+    since: Point | None = None
 
-    def place(self, measure: Measure) -> tuple[Periodic | Irregular, ...]:
+    @property
+    def sizes(self) -> Mapping[str, Duration]:
+        """The lengths that must be whole ticks of the measure, of a window that is not placed on one."""
+        return {}
+
+    @property
+    def begins_before(self) -> Duration | None:
+        """How far before an event a window of it may begin, if that is not an event's time."""
+        return None
+
+    @property
+    def ends_after(self) -> Duration | None:
+        """How far behind an event a window of it may end, if that is not an event's time."""
+        return None
+
+    def place(self, measure: Measure) -> tuple[Placement, ...]:
         """This window in ticks of `measure`; several placements for a family such as cumulate."""
-        raise TypeError(f"{type(self).__name__} does not say how it is placed on a measure")
+        raise QueryError(f"{type(self).__name__} {NOT_PLACED}")
+
+    def progressions(self, measure: Measure) -> tuple[tuple[Tick, Tick, Tick], ...] | None:
+        """All of its edges as (period, phase, rest), where that is simpler than the edges of each placement."""
+        return None
+
+    def column_problem(self, column: str, type_: pa.DataType, measure: Measure) -> str | None:
+        """Why it cannot read a column of this type, as the rest of a sentence; None if it can."""
+        return None
+
+    def stepping(self, schema: pa.Schema) -> Stepping:
+        """The step that places it, of an ordered window that has no discretizer of its own."""
+        raise QueryError(f"{type(self).__name__} {NOT_PLACED}")
 
 
-def require_positive(size: object, *, what: str) -> None:
-    magnitude = getattr(size, "magnitude", size)
-    if not magnitude > 0:  # type: ignore[operator]
-        raise QueryError(f"{what} must be longer than zero, not {str(size)!r}")
+def placements(window: Window, measure: Measure) -> tuple[Placement, ...]:
+    """The window in ticks of `measure`; an error if it is one of the user's own that the engine cannot work with."""
+    placed = window.place(measure)
+    parts = tuple(placed) if isinstance(placed, tuple | list) else (placed,)
+    if not parts or not all(isinstance(part, Periodic | Irregular) for part in parts):
+        raise QueryError(f"{type(window).__name__} {NOT_PLACED}")
+    for part in parts:
+        if isinstance(part, Periodic):
+            _require_sound(part, window, measure)
+    return parts
 
 
-def require_count(value: object, *, what: str) -> int:
-    """A whole number of events, at least one."""
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        raise QueryError(f"{what} must be a whole number, not {value!r}")
-    if not 1 <= value <= MOST_ROWS:
-        raise QueryError(f"{what} must be between 1 and {MOST_ROWS:,}, not {value}")
-    return int(value)
-
-
-def require_number(value: object, *, what: str) -> int | float:
-    """A plain, finite number in a column's own unit."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.integer, np.floating)):
-        raise QueryError(f"{what} must be a plain number in the column's own unit, not {value!r}")
-    if isinstance(value, (int, np.integer)):
-        if not INT64_MIN <= value <= INT64_MAX:
-            raise QueryError(f"{what} {value} is beyond 64-bit integers")
-        return int(value)
-    if not math.isfinite(value):
-        raise QueryError(f"{what} must be finite, not {float(value)!r}")
-    return float(value)
-
-
-def require_column(name: object, *, what: str) -> str:
-    """The name of a column."""
-    if not isinstance(name, str) or not name:
-        raise QueryError(f"{what} is given by the name of a column, not by {name!r}")
-    return name
-
-
-def refuse_too_many(windows_per_event: float, *, what: str) -> None:
-    """Refuse a window that would hold each event more than ten million times."""
-    if windows_per_event > MOST_WINDOWS_PER_EVENT:
+def _require_sound(part: Periodic, window: Window, measure: Measure) -> None:
+    """An error unless the windows of a placement have a length, a slide, and ticks of the measure's kind."""
+    numbers = (part.every, part.offset, part.whole, part.rest)
+    kinds = (int, float, np.integer, np.floating) if measure.floating else (int, np.integer)
+    if not all(isinstance(number, kinds) for number in numbers) or not (
+        part.every > 0 and part.whole >= 0 and part.rest >= 0 and part.length > 0
+    ):
         raise QueryError(
-            f"{what} puts each event into {int(windows_per_event):,} windows "
-            f"(at most {MOST_WINDOWS_PER_EVENT:,} are allowed): slide by more, or take a shorter window"
+            f"{type(window).__name__} is placed by {part}, whose windows have no length or no slide"
         )
+    refuse_too_many(part.length / part.every, what=str(window))

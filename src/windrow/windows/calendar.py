@@ -8,21 +8,27 @@ A window begins at local midnight, whatever its distance from the previous one. 
 does not exist (clocks jump over it), it begins at the jump; where it exists twice, at the first.
 Weeks begin on Monday. Several units (`"2 weeks"`) count from 1970-01-01, weeks from the Monday
 before it. Context free. A column without a zone is read as UTC.
+
+What clocks show, and when they change, is known to the system and to the package `tzdata`, which may be of different
+age: the newer one counts.
 """
 
 from __future__ import annotations
 
 import re
+import zoneinfo
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
-from functools import lru_cache
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from functools import cache, lru_cache
+from importlib import resources
+from pathlib import Path
 
 import numpy as np
 
 from windrow.errors import QueryError
 from windrow.measure import Measure, Tick
-from windrow.windows.base import Window
+from windrow.windows.base import SideBySide, Window
+from windrow.wording import did_you_mean
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
@@ -64,7 +70,7 @@ def _local(second: int, zone: tzinfo | None) -> datetime:
 
 
 @dataclass(frozen=True)
-class PlacedCalendar:
+class PlacedCalendar(SideBySide):
     """A calendar on one measure; `tick_nanoseconds` is the measure's."""
 
     unit: str
@@ -77,8 +83,13 @@ class PlacedCalendar:
         days = self.count * (_DAYS.get(self.unit) or _MONTHS[self.unit] * 31) + 2
         return days * 86_400_000_000_000 // self.tick_nanoseconds
 
+    def within(self, lowest: Tick, highest: Tick) -> tuple[Tick, Tick]:
+        low, high = super().within(lowest, highest)
+        first, last = self._reach
+        return max(low, first), min(high, last)
+
     @property
-    def reach(self) -> tuple[Tick, Tick]:
+    def _reach(self) -> tuple[Tick, Tick]:
         """The first and the last tick whose windows, and a few beyond, the calendar can name."""
         epoch, day = date(1970, 1, 1), 86_400_000_000_000
         low, high = (date(1, 2, 1) - epoch).days * day, (date(9999, 12, 1) - epoch).days * day
@@ -174,6 +185,7 @@ def calendar(period: str, *, tz: str | None = None) -> Calendar:
     return Calendar(match[2], count, tz)
 
 
+@cache
 def _zone(name: str) -> tzinfo:
     """A zone by its name, or a fixed offset as Arrow writes it (+05:30)."""
     offset = re.fullmatch(r"([+-])(\d\d):?(\d\d)", name)
@@ -181,6 +193,34 @@ def _zone(name: str) -> tzinfo:
         delta = timedelta(hours=int(offset[2]), minutes=int(offset[3]))
         return timezone(-delta if offset[1] == "-" else delta)
     try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as problem:
-        raise QueryError(f"unknown time zone {name!r}") from problem
+        found = zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as problem:
+        meant = did_you_mean(name, zoneinfo.available_timezones())
+        raise QueryError(f"there is no time zone {name!r}{meant}") from problem
+    return _of_the_package(name) or found
+
+
+def _of_the_package(name: str) -> tzinfo | None:
+    """The zone as the package `tzdata` has it, where it is newer than the system's."""
+    try:
+        import tzdata
+
+        file = resources.files("tzdata.zoneinfo").joinpath(*name.split("/"))
+        folders = [Path(folder) for folder in zoneinfo.TZPATH if (Path(folder) / name).is_file()]
+        if not folders or _version(folders[0]) >= tzdata.IANA_VERSION:
+            return None
+        with file.open("rb") as opened:
+            return zoneinfo.ZoneInfo.from_file(opened, key=name)
+    except (ImportError, OSError):  # no package, or no such zone in it
+        return None
+
+
+def _version(folder: Path) -> str:
+    """The release of the zones in a folder, such as 2025b; the highest if they do not tell."""
+    for file, pattern in (("tzdata.zi", r"# version (\S+)"), ("+VERSION", r"(\S+)")):
+        if (folder / file).is_file():
+            with (folder / file).open(encoding="utf-8") as opened:
+                told = re.match(pattern, opened.readline())
+            if told:
+                return told[1]
+    return "~"

@@ -15,8 +15,9 @@ from dataclasses import dataclass
 
 from windrow.durations import Duration, DurationLike, parse_duration
 from windrow.errors import QueryError
-from windrow.measure import Measure
-from windrow.windows.base import Periodic, Window, require_positive
+from windrow.measure import Measure, Tick
+from windrow.windows.arguments import require_positive
+from windrow.windows.base import Periodic, Window
 
 MOST_STEPS = 100_000
 
@@ -38,6 +39,12 @@ class Cumulate(Window):
             Periodic.of(length=size if i == steps else i * step, every=size, offset=offset)
             for i in range(1, steps + 1)
         )
+
+    def progressions(self, measure: Measure) -> tuple[tuple[Tick, Tick, Tick], ...] | None:
+        if measure.floating:
+            return None
+        step, offset = (measure.ticks(d, what="step") for d in (self.step, self.offset))
+        return ((step, offset % step, 0),)
 
     def __str__(self) -> str:
         shift = f" offset {self.offset}" if self.offset.magnitude else ""

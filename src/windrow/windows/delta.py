@@ -17,9 +17,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from windrow.errors import QueryError
-from windrow.measure import INT64_MIN
-from windrow.windows.base import Window, require_column, require_count, require_number
+from windrow.measure import INT64_MIN, Measure
+from windrow.windows.arguments import number_problem, require_column, require_count, require_number
+from windrow.windows.base import Window
+from windrow.windows.stepping import Present, Stepping, Value
 
 
 @dataclass(frozen=True)
@@ -31,6 +35,22 @@ class Delta(Window):
     moves: int
 
     context = "forward context free"
+    layout = "ordered"
+
+    def column_problem(self, column: str, type_: pa.DataType, measure: Measure) -> str | None:
+        if pa.types.is_integer(type_) and self.by >= 2**63:
+            return f", in which nothing can move by more than {self.by}"
+        return number_problem(type_)
+
+    def stepping(self, schema: pa.Schema) -> Stepping:
+        floating = pa.types.is_floating(schema.field(self.column).type)
+        return Stepping(
+            float_moves if floating else integer_moves,
+            (Value(self.column), Present(self.column)),
+            # Integers differ by a whole number: more than 2.5 is more than 2.
+            (float(self.by) if floating else int(self.by), self.moves),
+            (("anchor", "f" if floating else "i"), ("opened", "i")),
+        )
 
     @property
     def columns(self) -> tuple[str, ...]:  # type: ignore[override]

@@ -39,6 +39,8 @@ class Deterministic(Window):
     name: str = field()
 
     context = "forward context free"
+    layout = "ordered"
+    calls_functions = True
 
     def __str__(self) -> str:
         return f"deterministic {self.name}({', '.join(self.columns)})"

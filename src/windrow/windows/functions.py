@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from windrow.errors import QueryError
-from windrow.windows.base import require_column
+from windrow.windows.arguments import require_column
 
 State = tuple[int | float, ...]
 

@@ -11,21 +11,33 @@ landmark belong to no window. Context free (Cutty, section 3.2: lower-bound land
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from windrow.durations import Duration, DurationLike, parse_duration
 from windrow.measure import Point, PointLike, parse_point
-from windrow.windows.base import Window, require_positive
+from windrow.windows.arguments import require_positive
+from windrow.windows.base import Window
 
 
 @dataclass(frozen=True)
 class Landmark(Window):
     """See `landmark`."""
 
-    since: Point
+    since: Point = field()
     every: Duration
+
+    layout = "keyed"
+
+    @property
+    def sizes(self) -> Mapping[str, Duration]:
+        return {"every": self.every}
+
+    @property
+    def ends_after(self) -> Duration:
+        return self.every
 
     def __str__(self) -> str:
         return f"landmark since {_shown(self.since)} every {self.every}"

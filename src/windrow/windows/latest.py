@@ -14,6 +14,7 @@ example of a window that is not deterministic (section 3.2): forward context awa
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +22,8 @@ import numpy as np
 from windrow.durations import Duration, DurationLike, parse_duration
 from windrow.errors import QueryError
 from windrow.measure import INT64_MAX
-from windrow.windows.base import Window, require_count, require_positive
+from windrow.windows.arguments import require_count, require_positive
+from windrow.windows.base import Window
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,15 @@ class Latest(Window):
     offset: Duration
 
     context = "forward context aware"
+    layout = "ordered"
+
+    @property
+    def sizes(self) -> Mapping[str, Duration]:
+        return {"every": self.every, "offset": self.offset}
+
+    @property
+    def ends_after(self) -> Duration:
+        return self.every
 
     def __str__(self) -> str:
         shift = f" offset {self.offset}" if self.offset.magnitude else ""

@@ -40,6 +40,8 @@ class Nondeterministic(Window):
     columns: tuple[str, ...] = field()
 
     context = "forward context aware"
+    layout = "ordered"
+    calls_functions = True
 
     @property
     def parameters(self) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.errors import QueryError
-from windrow.windows.base import require_column
+from windrow.windows.arguments import require_column
 from windrow.windows.functions import label, parameters_of
 
 PredicateLike: TypeAlias = "str | pc.Expression | Callable[..., Any]"

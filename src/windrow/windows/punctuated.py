@@ -14,11 +14,15 @@ says by itself whether it is a mark (Scotty, section 4.4).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+import pyarrow as pa
 
 from windrow.errors import QueryError
 from windrow.windows.base import Window
 from windrow.windows.predicate import Predicate, PredicateLike, parse_predicate
+from windrow.windows.stepping import Holds, Stepping
 
 
 @dataclass(frozen=True)
@@ -30,14 +34,20 @@ class Punctuated(Window):
     end: Predicate | None
 
     context = "forward context free"
+    layout = "ordered"
 
     @property
-    def predicates(self) -> tuple[Predicate, ...]:
-        return tuple(p for p in (self.where, self.start, self.end) if p is not None)
+    def predicates(self) -> Mapping[str, Predicate]:  # type: ignore[override]
+        roles = {"where": self.where, "start": self.start, "end": self.end}
+        return {role: predicate for role, predicate in roles.items() if predicate is not None}
+
+    def stepping(self, schema: pa.Schema) -> Stepping:
+        inputs = tuple(Holds(role, predicate) for role, predicate in self.predicates.items())
+        return Stepping(between_marks if self.where is None else begins_at_mark, inputs)
 
     @property
     def columns(self) -> tuple[str, ...]:  # type: ignore[override]
-        return tuple(dict.fromkeys(c for p in self.predicates for c in p.columns))
+        return tuple(dict.fromkeys(c for p in self.predicates.values() for c in p.columns))
 
     def __str__(self) -> str:
         if self.where is not None:

@@ -17,7 +17,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from windrow.errors import QueryError
-from windrow.windows.base import Window, refuse_too_many, require_count
+from windrow.windows.arguments import refuse_too_many, require_count
+from windrow.windows.base import Window
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,7 @@ class Rows(Window):
     every: int
 
     context = "forward context free"
+    layout = "ordered"
     counts = True
 
     def __str__(self) -> str:

@@ -16,21 +16,50 @@ from the gaps alone (Scotty, section 5.1).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pyarrow as pa
 
 from windrow.durations import Duration, DurationLike, parse_duration
 from windrow.errors import QueryError
-from windrow.windows.base import Window, require_positive
+from windrow.measure import Measure
+from windrow.windows.arguments import require_positive
+from windrow.windows.base import Window
 
 
 @dataclass(frozen=True)
 class Session(Window):
     """See `session`. One of `gap` and `column` is set."""
 
-    gap: Duration | None
+    gap: Duration | None = field()
     column: str | None
 
     context = "session"
+    layout = "keyed"
+    inclusive = True
+
+    @property
+    def gap_column(self) -> str | None:  # type: ignore[override]
+        return self.column
+
+    @property
+    def sizes(self) -> Mapping[str, Duration]:
+        return {} if self.gap is None else {"gap": self.gap}
+
+    @property
+    def ends_after(self) -> Duration | None:
+        return self.gap
+
+    def column_problem(self, column: str, type_: pa.DataType, measure: Measure) -> str | None:
+        if pa.types.is_duration(type_):
+            timed = measure.tick_nanoseconds is not None
+            return None if timed else f", but {measure.describe()} is not a time: give gaps as plain numbers"
+        if pa.types.is_floating(type_):
+            told = f"; gaps on {measure.describe()} are integers (ticks) or durations"
+            return None if measure.floating else told
+        told = "; gaps are integers (ticks), durations, or floats where the time is one"
+        return None if pa.types.is_integer(type_) else told
 
     @property
     def columns(self) -> tuple[str, ...]:  # type: ignore[override]

@@ -13,10 +13,12 @@ known only when it ends: forward context aware (Li et al.; Scotty, section 4.4).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from windrow.durations import Duration, DurationLike, parse_duration
-from windrow.windows.base import Window, require_count, require_positive
+from windrow.windows.arguments import require_count, require_positive
+from windrow.windows.base import Window
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,15 @@ class SlideByRows(Window):
     every_rows: int
 
     context = "forward context aware"
+    layout = "ordered"
+
+    @property
+    def sizes(self) -> Mapping[str, Duration]:
+        return {"length": self.length}
+
+    @property
+    def begins_before(self) -> Duration:
+        return self.length
 
     def __str__(self) -> str:
         return f"the last {self.length} every {self.every_rows} rows"

@@ -20,7 +20,8 @@ from windrow.durations import Duration, DurationLike, parse_duration
 from windrow.errors import QueryError
 from windrow.measure import Measure
 from windrow.windows.advancing import Advancing, advancing_window
-from windrow.windows.base import Periodic, Window, refuse_too_many, require_positive
+from windrow.windows.arguments import refuse_too_many, require_positive
+from windrow.windows.base import Periodic, Window
 from windrow.windows.rows import Rows, refuse_with_rows, rows_window
 
 

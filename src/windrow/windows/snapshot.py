@@ -20,6 +20,9 @@ from windrow.windows.base import Window
 class Snapshot(Window):
     """See `snapshot`."""
 
+    layout = "keyed"
+    pointwise = True
+
     def __str__(self) -> str:
         return "snapshot"
 

@@ -12,11 +12,16 @@ runs can be left out by time or by number of events. Forward context free; also 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from windrow.durations import Duration, DurationLike, parse_duration
-from windrow.windows.base import Window, require_count, require_positive
+from windrow.windows.arguments import require_count, require_positive
+from windrow.windows.base import Window
 from windrow.windows.predicate import Predicate, PredicateLike, parse_predicate
+from windrow.windows.stepping import Holds, Stepping
 
 
 @dataclass(frozen=True)
@@ -28,6 +33,20 @@ class Threshold(Window):
     at_least_rows: int | None
 
     context = "forward context free"
+    layout = "ordered"
+
+    @property
+    def predicates(self) -> Mapping[str, Predicate]:  # type: ignore[override]
+        return {"where": self.where}
+
+    @property
+    def sizes(self) -> Mapping[str, Duration]:
+        return {} if self.at_least is None else {"at_least": self.at_least}
+
+    def stepping(self, schema: pa.Schema) -> Stepping:
+        inputs = (Holds("where", self.where),)
+        least_rows = self.at_least_rows or 1
+        return Stepping(while_it_holds, inputs, at_least=self.at_least, at_least_rows=least_rows)
 
     @property
     def columns(self) -> tuple[str, ...]:  # type: ignore[override]

@@ -17,7 +17,8 @@ from windrow.durations import Duration, DurationLike, parse_duration
 from windrow.errors import QueryError
 from windrow.measure import Measure
 from windrow.windows.advancing import Advancing, advancing_window
-from windrow.windows.base import Periodic, Window, require_positive
+from windrow.windows.arguments import require_positive
+from windrow.windows.base import Periodic, Window
 from windrow.windows.rows import Rows, refuse_with_rows, rows_window
 
 
@@ -27,6 +28,8 @@ class Tumbling(Window):
 
     length: Duration
     offset: Duration
+
+    tiles = True
 
     def place(self, measure: Measure) -> tuple[Periodic, ...]:
         length = measure.ticks(self.length, what="length")

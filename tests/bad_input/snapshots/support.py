@@ -8,6 +8,7 @@ import zlib
 from pathlib import Path
 
 import pyarrow as pa
+from patience import PATIENCE
 
 from windrow.engine.snapshot import format as frame
 from windrow.engine.snapshot.parts import BODY
@@ -55,19 +56,19 @@ def backwards(array):
     return array[::-1].copy()
 
 
-def in_a_process(call, file, *, seconds):
+def in_a_process(call, file):
     """Make a call of the `module` in a file, in a process of its own: what gets through may crash it.
 
     What it prints last says how far it came.
     """
     program = f"""
 import importlib.util, sys
-sys.path.insert(0, {str(Path(__file__).parents[2])!r})
+sys.path[:0] = {list(map(str, Path(__file__).parents[2:4]))!r}
 spec = importlib.util.spec_from_file_location("forged", {file!r})
 module = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(module)
 {call}
 """
-    ended = subprocess.run([sys.executable, "-c", program], timeout=seconds, capture_output=True, text=True)
+    ended = subprocess.run([sys.executable, "-c", program], timeout=PATIENCE, capture_output=True, text=True)
     where = ended.stdout.splitlines()[-1:]
     assert ended.returncode == 0, f"ended with {ended.returncode} at {where}: {ended.stderr[-300:]}"

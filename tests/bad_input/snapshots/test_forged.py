@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +29,7 @@ SAVED = wr.query(
 )
 
 
+@cache
 def saved():
     """A snapshot with revisions, bad rows, strings and every shape of partial."""
     operator = SAVED.operator(mode="update", lateness=50, on_bad="divert")
@@ -48,15 +50,12 @@ def saved():
     return operator.snapshot()
 
 
-STATE = saved()
-
-
 def forged(**changes):
-    return bound(parts_of(STATE) | {name.replace("_", " "): part for name, part in changes.items()}, SAVED)
+    return bound(parts_of(saved()) | {name.replace("_", " "): part for name, part in changes.items()}, SAVED)
 
 
 def with_about(**changes):
-    about = json.loads(parts_of(STATE)["about"][1])
+    about = json.loads(parts_of(saved())["about"][1])
     for name, value in changes.items():
         (about["engines"][0] if name in about["engines"][0] else about)[name] = value
     return forged(about=("json", json.dumps(about).encode()))
@@ -64,7 +63,7 @@ def with_about(**changes):
 
 def with_array(name, change):
     name = f"engine 0 {name}"
-    dtype, data = parts_of(STATE)[name]
+    dtype, data = parts_of(saved())[name]
     array = change(np.frombuffer(data, dtype).copy())
     return forged(**{name.replace(" ", "_"): (str(array.dtype), array.tobytes())})
 
@@ -76,25 +75,25 @@ def refused(state, message=None):
 
 
 def test_the_snapshot_of_these_tests_can_be_restored():
-    assert SAVED.restore(STATE).snapshot() == STATE
-    assert SAVED.restore(forged()).snapshot() == STATE
+    assert SAVED.restore(saved()).snapshot() == saved()
+    assert SAVED.restore(forged()).snapshot() == saved()
 
 
 @pytest.mark.parametrize("size", [0, 1, 8, 55, 56, 57, -1000, -1])
 def test_a_truncated_snapshot_is_refused(size):
-    refused(STATE[:size], "truncated|no windrow snapshot")
+    refused(saved()[:size], "truncated|not a windrow snapshot")
 
 
 def test_a_snapshot_with_a_flipped_byte_is_refused():
-    for position in {*range(64), *np.linspace(64, len(STATE) - 1, 300).astype(int).tolist()}:
-        damaged = bytearray(STATE)
+    for position in {*range(64), *np.linspace(64, len(saved()) - 1, 300).astype(int).tolist()}:
+        damaged = bytearray(saved())
         damaged[position] ^= 0xFF
         refused(bytes(damaged))
 
 
 @pytest.mark.parametrize("state", [b"", b"PAR1" * 100, b"\x80\x04" * 50, "text", None, 5], ids=repr)
 def test_a_foreign_snapshot_is_refused(state):
-    refused(state, "no windrow snapshot|a snapshot is bytes")
+    refused(state, "not a windrow snapshot|a snapshot is bytes")
 
 
 def test_the_snapshot_of_another_query_is_refused():
@@ -106,12 +105,12 @@ def test_the_snapshot_of_another_query_is_refused():
     ]
     for other in others:
         with pytest.raises(wr.StateError, match="belongs to another query"):
-            other.restore(STATE)
+            other.restore(saved())
 
 
 def test_a_snapshot_of_another_version_is_refused():
     refused(
-        sealed(STATE[frame.HEADER.size :], SAVED, version=99),
+        sealed(saved()[frame.HEADER.size :], SAVED, version=99),
         "format version 99; this windrow reads version 2",
     )
 
@@ -231,4 +230,4 @@ def refuse_forgeries():
 
 
 def test_forgeries_reach_no_compiled_code():
-    in_a_process("module.refuse_forgeries()", __file__, seconds=120)
+    in_a_process("module.refuse_forgeries()", __file__)

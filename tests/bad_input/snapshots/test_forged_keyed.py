@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +12,7 @@ import pytest
 from bad_input.snapshots.support import backwards, bound, changed, in_a_process, parts_of, stream_of
 
 import windrow as wr
-from windrow.testing.strategies import every_second_time, is_positive, one_more, waves
+from tests.referee.strategies import every_second_time, is_positive, one_more, waves
 
 SEQUENCED = wr.query(
     time="ts",
@@ -78,16 +79,22 @@ def sequenced():
     return SEQUENCED.restore(operator.snapshot()).snapshot()
 
 
-PARTS = parts_of(sequenced())
-ARRAYS = {
-    name.removeprefix("engine 0 "): np.frombuffer(data, dtype)
-    for name, (dtype, data) in PARTS.items()
-    if dtype not in ("json", "table")
-}
+@cache
+def parts():
+    return parts_of(sequenced())
+
+
+@cache
+def arrays():
+    return {
+        name.removeprefix("engine 0 "): np.frombuffer(data, dtype)
+        for name, (dtype, data) in parts().items()
+        if dtype not in ("json", "table")
+    }
 
 
 def resequenced(name, part):
-    return bound(PARTS | {name: part}, SEQUENCED)
+    return bound(parts() | {name: part}, SEQUENCED)
 
 
 def with_column(name, array):
@@ -110,22 +117,21 @@ def go_on(operator):
 
 
 def test_the_sequenced_snapshot_of_these_tests_can_be_restored_and_has_something_in_every_array():
-    assert SEQUENCED.restore(bound(PARTS, SEQUENCED)).snapshot() == bound(PARTS, SEQUENCED)
-    assert min(map(len, ARRAYS.values())) > 0
-    go_on(SEQUENCED.restore(bound(PARTS, SEQUENCED)))
+    assert SEQUENCED.restore(bound(parts(), SEQUENCED)).snapshot() == bound(parts(), SEQUENCED)
+    assert min(map(len, arrays().values())) > 0
+    go_on(SEQUENCED.restore(bound(parts(), SEQUENCED)))
 
 
-@pytest.mark.parametrize("name", ARRAYS)
-def test_an_array_of_a_keyed_section_is_refused_if_it_is_not_of_its_type_or_length(name):
-    array = ARRAYS[name]
-    other = array.astype(np.int64 if array.dtype != np.int64 else np.float64)
-    not_restored(with_column(name, other))
-    if name == "dirty":  # it may be shorter: keys behind its end are not late
-        not_restored(with_column(name, np.ones(4, bool)))
-    else:
-        not_restored(with_column(name, np.append(array, array[-1:])))
-        not_restored(with_column(name, array[:-1]))
-    not_restored(bound({n: part for n, part in PARTS.items() if n != f"engine 0 {name}"}, SEQUENCED))
+def test_an_array_of_a_keyed_section_is_refused_if_it_is_not_of_its_type_or_length():
+    for name, array in arrays().items():
+        other = array.astype(np.int64 if array.dtype != np.int64 else np.float64)
+        not_restored(with_column(name, other))
+        if name == "dirty":  # it may be shorter: keys behind its end are not late
+            not_restored(with_column(name, np.ones(4, bool)))
+        else:
+            not_restored(with_column(name, np.append(array, array[-1:])))
+            not_restored(with_column(name, array[:-1]))
+        not_restored(bound({n: part for n, part in parts().items() if n != f"engine 0 {name}"}, SEQUENCED))
 
 
 IMPOSSIBLE = [
@@ -186,8 +192,8 @@ IMPOSSIBLE = [
 
 @pytest.mark.parametrize(("name", "change"), IMPOSSIBLE, ids=lambda v: v if isinstance(v, str) else "")
 def test_a_keyed_section_that_no_events_lead_to_is_refused(name, change):
-    forgery = change(ARRAYS[name])
-    assert forgery.tobytes() != ARRAYS[name].tobytes(), "nothing was forged"
+    forgery = change(arrays()[name])
+    assert forgery.tobytes() != arrays()[name].tobytes(), "nothing was forged"
     not_restored(with_column(name, forgery))
 
 
@@ -200,11 +206,11 @@ NOT_SEEN_YET = [
 
 @pytest.mark.parametrize(("name", "change"), NOT_SEEN_YET, ids=lambda v: v if isinstance(v, str) else "")
 def test_a_keyed_section_that_contradicts_itself_is_refused(name, change):
-    not_restored(with_column(name, change(ARRAYS[name])))
+    not_restored(with_column(name, change(arrays()[name])))
 
 
 def restated(**changes):
-    about = json.loads(PARTS["about"][1])
+    about = json.loads(parts()["about"][1])
     for name, value in changes.items():
         (about["engines"][0] if name in about["engines"][0] else about)[name] = value
     return resequenced("about", ("json", json.dumps(about).encode()))
@@ -237,7 +243,7 @@ def test_a_forged_statement_of_a_keyed_section_is_refused(name, value):
 
 @pytest.mark.parametrize("name", ["threshold", "arrivals"])
 def test_a_number_beyond_64_bits_in_a_statement_is_refused(name):
-    about = json.loads(PARTS["about"][1])
+    about = json.loads(parts()["about"][1])
     not_restored(
         restated(
             **(
@@ -250,7 +256,7 @@ def test_a_number_beyond_64_bits_in_a_statement_is_refused(name):
 
 
 def waiting_events():
-    return pa.ipc.open_stream(PARTS["engine 0 pending"][1]).read_all()
+    return pa.ipc.open_stream(parts()["engine 0 pending"][1]).read_all()
 
 
 OTHER_EVENTS = {
@@ -281,7 +287,7 @@ def test_waiting_events_that_would_have_been_bad_rows_are_refused():
 
 def lies():
     """Arrays with values that may pass for true ones."""
-    for name, array in ARRAYS.items():
+    for name, array in arrays().items():
         yield name, backwards(array)
         if array.dtype.kind in "if":
             extremes = (-1, 0, 10**6, *((2**63 - 1, -(2**63)) if array.dtype == np.int64 else ()))
@@ -301,4 +307,4 @@ def survive_lies():
 
 
 def test_what_is_made_up_and_passes_for_true_crashes_nothing():
-    in_a_process("module.survive_lies()", __file__, seconds=600)
+    in_a_process("module.survive_lies()", __file__)

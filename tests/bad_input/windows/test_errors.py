@@ -7,7 +7,8 @@ import pytest
 from bad_input.windows.support import content, events, own, query
 
 import windrow as wr
-from windrow.testing import answers, assert_same, replay
+from tests.referee import answers, assert_same
+from windrow.testing import replay
 
 LARGE = 2**62
 

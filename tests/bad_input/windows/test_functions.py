@@ -56,7 +56,7 @@ def opaque(value):
 INTERPRETED = {
     "negative begins": (own(lambda s, i: (s, opaque(-1), 0)), "returned a negative number of windows"),
     "half a window": (own(lambda s, i: (s, opaque(0.5), 0)), "for begins, which is not a whole number"),
-    "a state too large": (own(lambda s, i: (s + opaque(10**30), 1, 0)), "beyond 64-bit integers"),
+    "a state too large": (own(lambda s, i: (s + opaque(10**30), 1, 0)), "does not fit in 64 bits"),
     "two numbers": (own(lambda s, i: (s, opaque(0))), r"\(state, begins, ends\) is needed"),
     "nothing": (own(lambda s, i: opaque(None)), r"\(state, begins, ends\) is needed"),
     "too deep": (own(lambda s, i: (deeper(s), 1, 0)), "raised RecursionError at time 0"),
@@ -76,6 +76,38 @@ def test_a_function_that_cannot_be_compiled_is_held_to_the_same(name):
     window, message = INTERPRETED[name]
     with pytest.raises(wr.UserFunctionError, match=message):
         query(window).run(events(FOUR))
+
+
+BIG = 2**40
+OVERFLOWS = {
+    "a state doubled": lambda same: own(lambda s, i: (same(s) * 2, 1 if s < 0 else 0, 0), 2**61),
+    "a state that goes down": lambda same: own(lambda s, i: (same(s) * 2, 0, 0), -(2**62)),
+    "a number of a state": lambda same: own(lambda s, i: ((s[0], same(s[1]) + 2**62), 0, 0), (0.5, 2**61)),
+    "windows that begin": lambda same: own(lambda s, i: (s, (same(i) + 1) * BIG * BIG, 0)),
+    "an eviction": lambda same: asked_by(lambda rows: 0 * same(rows) * BIG * BIG * BIG + rows * BIG * BIG),
+    "a trigger": lambda same: asked_by(trigger=lambda i: same(i + 1) * BIG * BIG > 0),
+    "an update": lambda same: asked_by(update=lambda state, i: same(state) + BIG * BIG * (i + 1)),
+    "a condition": lambda same: wr.threshold(lambda i: same(i + 1) * BIG * BIG > 0),
+    "minus the lowest": lambda same: own(lambda s, i: (-same(s), 0, 0), -(2**63)),
+}
+
+
+def same(value):
+    return value
+
+
+@pytest.mark.parametrize("name", OVERFLOWS)
+@pytest.mark.parametrize("way", [same, opaque], ids=["compiled", "interpreted"])
+@pytest.mark.filterwarnings("ignore::windrow.engine.compiler.InterpretedWarning")
+def test_an_integer_beyond_64_bits_is_an_error_that_changes_nothing(name, way):
+    operator = query(OVERFLOWS[name](way)).operator()
+    operator.process(events(FOUR))
+    before = operator.snapshot()
+    with pytest.raises(
+        wr.UserFunctionError, match=r"raised OverflowError at time \d+ \(.*does not fit in 64 bits"
+    ):
+        operator.advance(100)
+    assert operator.snapshot() == before
 
 
 def test_a_function_that_writes_to_a_global_runs_interpreted_and_is_called_once_per_event():

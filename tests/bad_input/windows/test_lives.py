@@ -8,7 +8,8 @@ import pytest
 from bad_input.windows.support import LIVES, content, events, query
 
 import windrow as wr
-from windrow.testing import assert_same, replay
+from tests.referee import assert_same
+from windrow.testing import replay
 
 
 @pytest.mark.parametrize("mode", ["append", "update"])

@@ -11,8 +11,9 @@ import pytest
 from specimens import SEQUENCES
 
 import windrow as wr
-from windrow.testing import answers, assert_same, replay
-from windrow.testing.stream import ReferenceOperator
+from tests.referee import answers, assert_same
+from tests.referee.stream import ReferenceOperator
+from windrow.testing import replay
 
 
 def stream(seed, *, size, keys=50, span=None, lateness=200):

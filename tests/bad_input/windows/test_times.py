@@ -10,7 +10,9 @@ from bad_input.windows.support import INT64_MAX, INT64_MIN, content, events, que
 from specimens import SEQUENCES
 
 import windrow as wr
-from windrow.testing import answers, assert_same, replay
+from tests.referee import answers, assert_same
+from tests.referee.strategies import in_ticks, length
+from windrow.testing import replay
 
 AT_THE_ENDS = [INT64_MIN + 10**6, -5, 0, 4, INT64_MAX - 10**6]
 NO_GRID = [
@@ -90,7 +92,8 @@ def test_every_kind_works_on_every_type_of_time(type_, mode):
     windows = SEQUENCES | {"landmark": wr.landmark(since=since, every=7)}
     table = signals(column)
     asked = wr.query(time="time", key="key0", windows=windows, aggregates={"ids": wr.collect("i")})
-    operator = asked.operator(mode=mode, lateness=6)
+    asked = in_ticks(asked, type_)
+    operator = asked.operator(mode=mode, lateness=length(6, type_))
     operator.process(table.slice(0, 2))
     found = [operator.advance(column[0])]
     operator = asked.restore(operator.snapshot())

@@ -12,7 +12,8 @@ from bad_input.windows.support import LIVES, content, events, query, signals
 from specimens import SEQUENCES
 
 import windrow as wr
-from windrow.testing import answers, assert_same, replay
+from tests.referee import answers, assert_same
+from windrow.testing import replay
 
 KEYS = {
     "null": [None, 1, None, 1],

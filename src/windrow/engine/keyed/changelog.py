@@ -52,6 +52,11 @@ class Changelog:
         self.given = self.given.where(self.given.spec != spec)
         self.given.spec = self.given.spec - (self.given.spec > spec)
 
+    def forget_order(self) -> None:
+        """Know a content by its number of events alone, as where no window depends on order."""
+        zero = np.zeros(len(self.given), np.int64)
+        self.given.opening = self.given.closing = zero
+
     def renumber(self, live: np.ndarray) -> None:
         """Key live[i] becomes key i; the others have no rows."""
         self.given.key = np.searchsorted(live, self.given.key)

@@ -11,6 +11,8 @@ watermark, on copies, and forgets what it saw.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 
@@ -30,17 +32,12 @@ from windrow.engine.keyed.timed import together
 from windrow.engine.loads import Events, Parcel
 from windrow.engine.partials import Log, Store
 from windrow.engine.sequence import bad_rows, check_types, discretizers_for
-from windrow.engine.settings import Settings
 from windrow.engine.windows import Due
 from windrow.errors import LimitError, QueryError
 from windrow.measure import Tick
+from windrow.options import OperatorOptions
 from windrow.planner.window_set import FEW
-from windrow.query import Query
-from windrow.windows.landmark import Landmark
-from windrow.windows.latest import Latest
-from windrow.windows.layout import needs_order
-from windrow.windows.session import Session
-from windrow.windows.slide_by_rows import SlideByRows
+from windrow.spec import QuerySpec
 
 # So many slices may be alive before it is worth a look whether some can be joined.
 UNJOINED = 64
@@ -49,14 +46,14 @@ UNJOINED = 64
 class Keyed(Engine):
     """See the module."""
 
-    def __init__(self, query: Query, settings: Settings, schema: pa.Schema) -> None:
+    def __init__(self, query: QuerySpec, settings: OperatorOptions, schema: pa.Schema) -> None:
         super().__init__(query, settings, schema)
         for name, window in query.windows.items():
-            if not needs_order(window):
+            if window.layout != "ordered":
                 check_types(name, window, self.binding.types, self.measure)
         self.timed = TimeWindows(query.windows, self.windows, self.clamp(self.highest))
         dtype = self.measure.dtype
-        ordered = any(map(needs_order, query.windows.values()))
+        ordered = any(w.layout == "ordered" for w in query.windows.values())
         self.arena = Arena(self, self.timed.dynamic, ranked=ordered)
         self.changelog = Changelog(dtype)
         self.waiting = Pending()
@@ -76,12 +73,9 @@ class Keyed(Engine):
         before: Tick = 0
         behind: Tick = 1
         for window in self.query.windows.values():
-            if isinstance(window, Session) and window.gap is not None:
-                behind = max(behind, self.measure.ticks(window.gap, what="gap"))
-            elif isinstance(window, (Landmark, Latest)):
-                behind = max(behind, self.measure.ticks(window.every, what="every"))
-            elif isinstance(window, SlideByRows):
-                before = max(before, self.measure.ticks(window.length, what="length"))
+            back, ahead = window.begins_before, window.ends_after
+            before = before if back is None else max(before, self.measure.ticks(back, what="length"))
+            behind = behind if ahead is None else max(behind, self.measure.ticks(ahead, what="length"))
         return max(low, self.measure.lowest + before), min(high, self.measure.highest - behind - 1)
 
     def clamp(self, tick: Tick) -> Tick:
@@ -478,16 +472,39 @@ class Keyed(Engine):
         return "window " + ", ".join(map(repr, self.query.windows))
 
     def remove_window(self, name: str) -> None:
-        """Stop answering a window."""
+        """Stop answering a window; if it was the last one that needs order, events wait no longer."""
         spec = self.windows.names.index(name)
+        rest = {n: w for n, w in self.query.windows.items() if n != name}
+        if self.order is not None:
+            order = self.order.copy()
+            order.remove(spec)
+            if not order.discretizers:
+                self._end_order(order)
+            else:
+                self.order = order
         self.arena.slices = self.timed.sessions.without(spec, self.slices)
-        self.with_windows({n: w for n, w in self.query.windows.items() if n != name})
+        self.with_windows(rest)
         self.timed = TimeWindows(self.query.windows, self.windows, self.clamp(self.highest))
         self.complete_from.pop("window " + name, None)
         self.changelog.remove(spec)
-        if self.order is not None:
-            self.order.remove(spec)
-            self._refit()
+        self._refit()
+
+    def _end_order(self, without: Order) -> None:
+        """Take in all events that wait, and no longer ask for order; `without` has no windows any more.
+
+        Nothing changes if a function of the user's fails on one of them.
+        """
+        order = self.order
+        try:
+            self.order = without
+            self._release(Pending(self.waiting.chunks), self.measure.highest, finished=False)
+        except BaseException:
+            self._look_back(order)
+            raise
+        self.order, self.waiting = None, Pending()
+        self.arena.slices = replace(self.slices, ranked=self.slices.ranked[:0])
+        self.arena.coalesce(self.slices.leads(self.timed.gap, self.timed.pointwise))
+        self.changelog.forget_order()
 
     def remove_aggregate(self, name: str) -> None:
         super().remove_aggregate(name)
@@ -496,11 +513,6 @@ class Keyed(Engine):
     def _refit(self) -> None:
         """Let the events that wait have the columns that are read now."""
         self.waiting.fit(self.binding.value_columns, self.binding.schema)
-
-    def become_ordered(self) -> None:
-        """Wait for the order of events, as an engine does that once had a window which depends on it."""
-        self.order = self.order or Order(self.measure.dtype, [])
-        self.arena = Arena(self, self.timed.dynamic, ranked=True)
 
     def make_store(self, store: Store) -> Tick | None:
         store.repack(self.slices.slot[:0], self.arena.capacity, 1, slice(0, 0))

@@ -11,7 +11,6 @@ from collections.abc import Mapping
 import numpy as np
 import pyarrow as pa
 
-from windrow.durations import Duration
 from windrow.engine.cutting import Cut, cut
 from windrow.engine.edges import Edges
 from windrow.engine.keyed import timed
@@ -22,13 +21,10 @@ from windrow.engine.windows import Due
 from windrow.errors import QueryError
 from windrow.measure import Measure, Tick
 from windrow.planner.window_set import WindowSet
+from windrow.span import ZERO
 from windrow.windows.base import Window
-from windrow.windows.landmark import Landmark
-from windrow.windows.session import Session
-from windrow.windows.snapshot import Snapshot
 from windrow.windows.tumbling import Tumbling
 
-ZERO = Duration("0", None, 0)
 Scan = tuple[Tick, Tick, bool]
 
 
@@ -42,9 +38,9 @@ class TimeWindows:
         self.sessions, self._dynamic = _sessions(windows, self._measure)
         self.gap: Tick = self.sessions.ticks[0].item() if len(self.sessions.ticks) else -1
         # A session takes an event at its very end: it is over once time has passed its end.
-        self.inclusive = np.array([isinstance(w, Session) for w in windows.values()])
+        self.inclusive = np.array([w.inclusive for w in windows.values()])
         self.landmarks = _landmarks(windows, self._measure)
-        self._snapshots = [i for i, w in enumerate(windows.values()) if isinstance(w, Snapshot)]
+        self._snapshots = [i for i, w in enumerate(windows.values()) if w.pointwise]
         steps: dict[str, Window] = {f"step {i}": timed.Steps(mark) for i, mark in enumerate(self.landmarks)}
         named = {f"window {name}": window for name, window in windows.items()}
         self._fixed = WindowSet.of(named | steps, self._measure) if steps else placed
@@ -197,10 +193,10 @@ class TimeWindows:
         return apart
 
 
-def _sessions(windows: Mapping[str, Window], measure: Measure) -> tuple[timed.Sessions, list[Session]]:
-    known = [(i, w) for i, w in enumerate(windows.values()) if isinstance(w, Session)]
+def _sessions(windows: Mapping[str, Window], measure: Measure) -> tuple[timed.Sessions, list[Window]]:
+    known = list(enumerate(windows.values()))
     static = sorted((measure.ticks(w.gap, what="gap"), i) for i, w in known if w.gap is not None)
-    dynamic = [(i, w) for i, w in known if w.gap is None]
+    dynamic = [(i, w) for i, w in known if w.gap_column is not None]
     if len(dynamic) > timed.MOST_DYNAMIC:
         raise QueryError(
             f"{len(dynamic)} sessions take their gap from a column, and one query can have {timed.MOST_DYNAMIC}: "
@@ -220,7 +216,7 @@ def _cells(windows: Mapping[str, Window], gap: Tick, measure: Measure) -> Window
     None where the smallest gap is so long that no grid of it can be placed.
     """
     cell = gap / 2 if measure.floating else gap
-    cells: dict[str, Window] = {"cell": Tumbling(_plain(cell), ZERO)} if gap > 0 else {}
+    cells: dict[str, Window] = {"cell": Tumbling(measure.duration(cell), ZERO)} if gap > 0 else {}
     try:
         return WindowSet.of({**windows, **cells}, measure)
     except QueryError:
@@ -228,13 +224,9 @@ def _cells(windows: Mapping[str, Window], gap: Tick, measure: Measure) -> Window
 
 
 def _landmarks(windows: Mapping[str, Window], measure: Measure) -> list[timed.Landmarks]:
+    known = ((i, w.since, w.ends_after) for i, w in enumerate(windows.values()))
     return [
-        timed.Landmarks(i, measure.point(w.since, what="since"), measure.ticks(w.every, what="every"))
-        for i, w in enumerate(windows.values())
-        if isinstance(w, Landmark)
+        timed.Landmarks(i, measure.point(since, what="since"), measure.ticks(every, what="every"))
+        for i, since, every in known
+        if since is not None and every is not None
     ]
-
-
-def _plain(number: Tick) -> Duration:
-    """A number of ticks as a duration."""
-    return Duration(str(number), None, number)

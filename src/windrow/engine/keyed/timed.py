@@ -19,7 +19,7 @@ from windrow.engine.sequence.ticks import after
 from windrow.engine.windows import FIRST_ROOM, Due, first_ending_after, joined, periodic_due
 from windrow.measure import Measure, Tick
 from windrow.planner.window_set import WindowSet
-from windrow.windows.base import Periodic, Window
+from windrow.windows.base import Periodic, SideBySide, Window
 
 STATIC = np.int64(2**32 - 1)
 # Sessions with a gap from a column have a bit each above, and the sign is not used.
@@ -155,7 +155,7 @@ class Steps(Window):
 
 
 @dataclass(frozen=True)
-class PlacedSteps:
+class PlacedSteps(SideBySide):
     """Steps on a float measure; see `windrow.windows.base.Irregular`."""
 
     landmark: Landmarks

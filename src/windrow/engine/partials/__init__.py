@@ -22,7 +22,6 @@ from windrow.aggregates.base import Bound, Multiset, Scalars, Sequence
 from windrow.engine.partials.logs import Log
 from windrow.engine.partials.multisets import Multisets
 from windrow.engine.partials.scalars import Numbers
-from windrow.engine.user_functions import field_types
 
 Store: TypeAlias = "Numbers | Multisets | Log"
 
@@ -34,9 +33,7 @@ def store_for(bound: Bound, tick: np.dtype[Any]) -> Store:
         return Multisets(floating=bound.kinds[0] == "f")
     if isinstance(partial, Sequence) or (isinstance(partial, Scalars) and partial.ordered):
         return Log(bound.kinds, tick)
-    own = isinstance(partial, Scalars) and partial.own
-    types = field_types(partial, bound.kinds) if own and isinstance(partial, Scalars) else None
-    return Numbers(partial, len(bound.kinds), tick, types)
+    return Numbers(partial, len(bound.kinds), tick)
 
 
 __all__ = ["Log", "Multisets", "Numbers", "Store", "store_for"]

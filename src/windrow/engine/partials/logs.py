@@ -19,7 +19,7 @@ from windrow.aggregates.base import Bound, Scalars
 from windrow.engine.cache import jit
 from windrow.engine.cutting import Runs
 from windrow.engine.partials.scalars import Numbers, lowered, require
-from windrow.engine.user_functions import blame, field_types, lower_failed
+from windrow.engine.user_functions import blame, lower_failed
 from windrow.engine.windows import Due, by_time
 from windrow.measure import Tick
 
@@ -170,13 +170,13 @@ class Log:
         order = due.order or by_time(due)
         find_ranges(key, *(o[window] for o in order), bounds, *self._columns[1:3], low, high)
         if isinstance(bound.partial, Scalars):
-            types = field_types(bound.partial, self._kinds)
-            numbers = Numbers(bound.partial, len(self._kinds), self._tick, types)
+            numbers = Numbers(bound.partial, len(self._kinds), self._tick)
             numbers.repack(slots[:0], max(len(window), 1), 1, slice(0, 0))
+            runs = Runs(low, high, np.arange(len(window)))
             try:
-                numbers.fold(Runs(low, high, np.arange(len(window))), self._columns[3:], ())
+                numbers.fold(runs, self._columns[3:], ())
             except Exception as problem:  # a user's function may raise anything
-                raise blame(bound.partial, self._columns[3:], None, problem) from problem
+                raise blame(numbers, runs, self._columns[3:], None, problem) from problem
             fields = [f[: len(window)] for f in numbers.fields]
             try:
                 return lowered(bound, fields, numbers.n[: len(window)], decoders)

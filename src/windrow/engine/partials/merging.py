@@ -47,8 +47,19 @@ class Merging:
 
     def merge(self, due: Due, slots: np.ndarray, keys: int) -> tuple[list[np.ndarray], np.ndarray]:
         """See `Numbers.merge`."""
-        numbers = self._numbers
         store = self.chosen(due, keys)
+        try:
+            return self._merged_by(store, due, slots, keys)
+        except Exception:  # a user's function may raise anything
+            if store == "lazy" or not getattr(self._numbers.spec, "own", False):
+                raise
+            # The others join slices that no window holds together, and what fails there is in no answer.
+            return self._merged_by("lazy", due, slots, keys)
+
+    def _merged_by(
+        self, store: str, due: Due, slots: np.ndarray, keys: int
+    ) -> tuple[list[np.ndarray], np.ndarray]:
+        numbers = self._numbers
         if numbers.fields and self._takes_keys_one_by_one(store, keys):
             return self._by_queue(STORES[store], due, slots, keys)
         loop = LOOPS.get(store, "merge_prefix")

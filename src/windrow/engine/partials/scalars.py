@@ -13,11 +13,12 @@ from windrow.engine import templates
 from windrow.engine.arrays import fill_rows
 from windrow.engine.compiler import kernel
 from windrow.engine.cutting import Cells, Runs
+from windrow.engine.integers import python_numbers
 from windrow.engine.partials.merging import Merging
 from windrow.engine.windows import Due
 from windrow.errors import QueryError
 
-DTYPES: dict[str, Any] = {"i": np.int64, "f": np.float64, "u1": np.uint8}
+DTYPES: dict[str, Any] = {"i": np.int64, "f": np.float64, "b": np.bool_, "u1": np.uint8}
 
 
 def identity_of(field: Field, dtype: np.dtype[Any]) -> Any:
@@ -120,6 +121,8 @@ class Numbers:
             self._count(segments)
             return
         extra = time if self.timed else ()
+        if hasattr(getattr(self.spec, "lift", None), "is_interpreted"):
+            inputs = [python_numbers(values) for values in inputs]  # type: ignore[misc]
         if isinstance(segments, Runs):
             self.loop("fold_runs")(
                 segments.low, segments.high, segments.cell, *inputs, *extra, *self.fields, self.n

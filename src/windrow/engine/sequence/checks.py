@@ -9,10 +9,12 @@ are errors or are diverted as the caller wishes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
-from windrow.durations import Duration
 from windrow.engine.columns import ticks_of
 from windrow.engine.numbers import kind_of, numbers, oversized
 from windrow.engine.predicates import Condition
@@ -21,16 +23,9 @@ from windrow.errors import QueryError
 from windrow.measure import INT64_MAX, INT64_MIN, Measure
 from windrow.schema import require_columns
 from windrow.windows.advancing import Advancing
-from windrow.windows.base import Window
-from windrow.windows.delta import Delta
-from windrow.windows.deterministic import Deterministic
-from windrow.windows.landmark import Landmark
+from windrow.windows.base import NOT_PLACED, Window
 from windrow.windows.latest import Latest
-from windrow.windows.nondeterministic import Nondeterministic
-from windrow.windows.punctuated import Punctuated
 from windrow.windows.session import Session
-from windrow.windows.slide_by_rows import SlideByRows
-from windrow.windows.threshold import Threshold
 
 # Beyond this many windows from zero, floats no longer tell one window from the next.
 FARTHEST = 2.0**52
@@ -39,94 +34,50 @@ FARTHEST = 2.0**52
 def check_types(name: str | None, window: Window, schema: pa.Schema, measure: Measure) -> None:
     """A QueryError that names window and column, if the window cannot be computed on such a table."""
     try:
+        placed = window.gap or window.gap_column or window.since or window.pointwise
+        if window.layout == "keyed" and not placed:
+            raise QueryError(f"{type(window).__name__} {NOT_PLACED}")
         require_columns(schema, window.columns)
-        _check_sizes(window, measure)
+        for what, size in window.sizes.items():
+            if abs(measure.ticks(size, what=what)) > measure.highest:
+                raise QueryError(f"{what} {str(size)!r} is longer than {measure.describe()} can express")
+        if window.since is not None:
+            since = measure.point(window.since, what="since")
+            if not measure.lowest <= since <= measure.highest:
+                raise QueryError(f"since {since} is beyond what {measure.describe()} can express")
         for column in window.columns:
             if column != measure.column:
                 _check_column(window, column, schema.field(column).type, measure)
-        _check_predicates(window, schema)
+        for role, predicate in window.predicates.items():
+            Condition(predicate, schema, what=role)
     except QueryError as problem:
         shown = f"the window {window}" if name is None else f"window {name!r}"
         raise QueryError(f"{shown}: {problem}") from None
 
 
-def _check_sizes(window: Window, measure: Measure) -> None:
-    """Durations must be whole ticks of the measure, and no more than there are."""
-    sizes: dict[str, Duration | None] = {}
-    if isinstance(window, Session):
-        sizes = {"gap": window.gap}
-    elif isinstance(window, SlideByRows):
-        sizes = {"length": window.length}
-    elif isinstance(window, Latest):
-        sizes = {"every": window.every, "offset": window.offset}
-    elif isinstance(window, Landmark):
-        sizes = {"every": window.every}
-        measure.point(window.since, what="since")
-    elif isinstance(window, Threshold):
-        sizes = {"at_least": window.at_least}
-    for what, size in sizes.items():
-        if size is not None and abs(measure.ticks(size, what=what)) > measure.highest:
-            raise QueryError(f"{what} {str(size)!r} is longer than {measure.describe()} can express")
-
-
 def _check_column(window: Window, column: str, type_: pa.DataType, measure: Measure) -> None:
-    found = f"column {column!r} is of type {type_}"
-    plain = pa.types.is_integer(type_) or pa.types.is_floating(type_)
-    if isinstance(window, (Advancing, Delta)) and not plain:
-        raise QueryError(f"{found}; an integer or floating-point column is needed")
-    if isinstance(window, Delta) and pa.types.is_integer(type_) and window.by >= 2**63:
-        raise QueryError(f"{found}, in which nothing can move by more than {window.by}")
-    if isinstance(window, (Deterministic, Nondeterministic)) and kind_of(type_) is None:
-        raise QueryError(f"{found}; its function can read numbers, times and booleans")
-    if not isinstance(window, Session):
-        return
-    if pa.types.is_duration(type_):
-        if measure.tick_nanoseconds is None:
-            raise QueryError(f"{found}, but {measure.describe()} is not a time: give gaps as plain numbers")
-    elif pa.types.is_floating(type_):
-        if not measure.floating:
-            raise QueryError(f"{found}; gaps on {measure.describe()} are integers (ticks) or durations")
-    elif not pa.types.is_integer(type_):
-        raise QueryError(f"{found}; gaps are integers (ticks), durations, or floats where the time is one")
-
-
-def _check_predicates(window: Window, schema: pa.Schema) -> None:
-    if isinstance(window, Threshold):
-        Condition(window.where, schema, what="where")
-    elif isinstance(window, Punctuated):
-        for role in ("where", "start", "end"):
-            predicate = getattr(window, role)
-            if predicate is not None:
-                Condition(predicate, schema, what=role)
+    problem = window.column_problem(column, type_, measure)
+    if problem is None and window.calls_functions and kind_of(type_) is None:
+        problem = "; its function can read numbers, times and booleans"
+    if problem is not None:
+        raise QueryError(f"column {column!r} is of type {type_}{problem}")
 
 
 def bad_rows(window: Window, batch: pa.RecordBatch, measure: Measure) -> BadRows:
     """Rows that the window cannot take: column, mask and reason of each kind found."""
-    if isinstance(window, Session):
-        return [] if window.column is None else _found(bad_gaps(window, batch, measure))
-    if isinstance(window, Advancing):
-        return _found(_bad_readings(window, batch))
-    if isinstance(window, Latest) and measure.floating:
-        every = float(measure.ticks(window.every, what="every"))
-        times, _ = ticks_of(batch.column(measure.column), measure)
-        far = np.abs(times) / every > FARTHEST
-        return _found([(measure.column, far, "lies too far from zero for looks so close together")])
+    if type(window) in ROW_CHECKS:
+        return _found(ROW_CHECKS[type(window)](window, batch, measure))
     found: BadRows = []
     for column in window.columns:
         if column != measure.column and _is_number_for(window, column):
-            found += _unreadable(column, batch, null=isinstance(window, (Deterministic, Nondeterministic)))
+            found += _unreadable(column, batch, null=window.calls_functions)
     return _found(found)
 
 
 def _is_number_for(window: Window, column: str) -> bool:
     """Whether the window reads the column as a 64-bit number, and not through Arrow."""
-    if isinstance(window, Punctuated):
-        predicates = window.predicates
-    elif isinstance(window, Threshold):
-        predicates = (window.where,)
-    else:
-        return True
-    return any(p.function is not None and column in p.columns for p in predicates)
+    predicates = window.predicates.values()
+    return not predicates or any(p.function is not None and column in p.columns for p in predicates)
 
 
 def _found(candidates: BadRows) -> BadRows:
@@ -144,7 +95,16 @@ def _unreadable(column: str, batch: pa.RecordBatch, *, null: bool) -> BadRows:
     return found if large is None else [*found, (column, large, TOO_LARGE)]
 
 
-def _bad_readings(window: Advancing, batch: pa.RecordBatch) -> BadRows:
+def _bad_looks(window: Latest, batch: pa.RecordBatch, measure: Measure) -> BadRows:
+    if not measure.floating:
+        return []
+    every = float(measure.ticks(window.every, what="every"))
+    times, _ = ticks_of(batch.column(measure.column), measure)
+    far = np.abs(times) / every > FARTHEST
+    return [(measure.column, far, "lies too far from zero for looks so close together")]
+
+
+def _bad_readings(window: Advancing, batch: pa.RecordBatch, measure: Measure) -> BadRows:
     column = window.column
     array = batch.column(column)
     values, present = numbers(array)
@@ -156,8 +116,7 @@ def _bad_readings(window: Advancing, batch: pa.RecordBatch) -> BadRows:
     large = oversized(array)
     if large is not None:
         return [*found, (column, large, TOO_LARGE)]
-    sizes = (window.length, window.every, window.offset)
-    if values.dtype.kind == "i" and all(isinstance(size, int) for size in sizes):
+    if window.is_whole(array.type):
         # Numbers of windows must fit in 64 bits, with some to spare: only those of length 1 may not.
         far = (values > INT64_MAX // 2) | (values < INT64_MIN // 2)
         if window.every == 1:
@@ -167,3 +126,11 @@ def _bad_readings(window: Advancing, batch: pa.RecordBatch) -> BadRows:
             far = np.abs(values / window.every) > FARTHEST
         found.append((column, there & far, f"is too large for windows every {window.every}"))
     return found
+
+
+# Windows that cannot take some numbers of their columns.
+ROW_CHECKS: dict[type[Window], Callable[[Any, pa.RecordBatch, Measure], BadRows]] = {
+    Session: bad_gaps,
+    Advancing: _bad_readings,
+    Latest: _bad_looks,
+}

@@ -25,7 +25,6 @@ from windrow.engine.sequence.open_windows import MOST_OPEN, too_many_open
 from windrow.engine.sequence.run import Run, Windows
 from windrow.engine.sequence.state import KeyState
 from windrow.engine.sequence.ticks import after
-from windrow.windows.rows import Rows
 
 
 @jit
@@ -93,8 +92,8 @@ def list_open(seen, length, every):  # type: ignore[no-untyped-def]
 class Counted(KeyStated):
     """All count windows of a query at once; see the module. `open` is how many windows are open."""
 
-    def __init__(self, windows: Sequence[Rows], dtype: np.dtype[Any], *, shown: str) -> None:
-        super().__init__(dtype)
+    def __init__(self, windows: Sequence[Any], dtype: np.dtype[Any], *, shown: str) -> None:
+        super().__init__(dtype)  # of windows that have a length and a slide in rows
         self.length = np.array([window.length for window in windows])
         self.every = np.array([window.every for window in windows])
         self.shown = shown

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from windrow.aggregates.user import as_function
 from windrow.engine.compiler import kernel
+from windrow.engine.integers import Nonsense, checked_numbers, interpreted
 from windrow.engine.numbers import NUMBA_TYPES, frozen
 from windrow.engine.sequence.base import KeyStated, below
 from windrow.engine.sequence.evicting_loop import NEED_TIMES, NEGATIVE, ROLES, TOO_MANY, source
@@ -28,12 +29,9 @@ from windrow.engine.sequence.state import KeyState
 from windrow.engine.sequence.ticks import after
 from windrow.engine.sequence.user import (
     WHOLE,
-    Nonsense,
     Role,
     checked_count,
-    checked_state,
     joined_kinds,
-    plain,
     returned,
     settle,
     state_type,
@@ -97,18 +95,19 @@ class Evicting(KeyStated):
 
     def _strict(self) -> dict[str, Callable[..., Any]]:
         """The functions as plain Python, with their answers checked."""
+        functions = {role: interpreted(function) for role, function in self.functions.items()}
 
         def evict(*values: Any) -> int:
-            return checked_count(self.functions["evict"](*plain(values)), "the number of events to evict")
+            return checked_count(functions["evict"](*values), "the number of events to evict")
 
         def trigger(*values: Any) -> bool:
-            answer = self.functions["trigger"](*plain(values))
+            answer = functions["trigger"](*values)
             if not isinstance(answer, (bool, np.bool_)):
                 raise Nonsense(f"returned {answer!r}, which is not a boolean,")
             return bool(answer)
 
         def update(*values: Any) -> Any:
-            return checked_state(self.functions["update"](*plain(values)), self.kinds, self.window.bare)
+            return checked_numbers(functions["update"](*values), self.kinds, self.window.bare, "state")
 
         return {"evict": evict, "trigger": trigger, "update": update}
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from windrow.engine.columns import ticks_of
 from windrow.engine.numbers import numbers, oversized
 from windrow.measure import INT64_MAX, Measure
-from windrow.windows.session import Session
+from windrow.windows.base import Window
 
 BadRows = list[tuple[str, np.ndarray, str]]
 
@@ -24,12 +24,11 @@ TOO_LARGE = "is too large for a 64-bit integer with a sign"
 _NANOSECONDS = {"s": 10**9, "ms": 10**6, "us": 10**3, "ns": 1}
 
 
-def gaps_of(session: Session, batch: pa.RecordBatch, measure: Measure) -> np.ndarray:
+def gaps_of(session: Window, batch: pa.RecordBatch, measure: Measure) -> np.ndarray:
     """The gap of each row, in ticks; where `bad_gaps` finds fault with a row, any number."""
-    if session.column is None:
-        assert session.gap is not None
+    if session.gap is not None:
         return np.full(len(batch), measure.ticks(session.gap, what="gap"), measure.dtype)
-    array = batch.column(session.column)
+    array = batch.column(session.gap_column)
     values, _ = numbers(array)
     if not pa.types.is_duration(array.type):
         return values.astype(measure.dtype, copy=False)
@@ -44,10 +43,11 @@ def _scale(type_: pa.DataType, measure: Measure) -> tuple[int, int]:
     return (unit // tick, 1) if unit >= tick else (1, tick // unit)
 
 
-def bad_gaps(session: Session, batch: pa.RecordBatch, measure: Measure) -> BadRows:
+def bad_gaps(session: Window, batch: pa.RecordBatch, measure: Measure) -> BadRows:
     """The rows whose gap is none: column, mask and reason of each kind; masks may be empty of rows."""
-    column = session.column
-    assert column is not None
+    column = session.gap_column
+    if column is None:
+        return []
     array = batch.column(column)
     values, present = numbers(array)
     fine = np.ones(len(array), np.bool_) if present is None else present

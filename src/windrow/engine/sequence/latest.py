@@ -18,6 +18,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from windrow.engine.compiler import kernel
 from windrow.engine.numbers import frozen
@@ -54,7 +55,7 @@ def looks(bounds, first, times, every, offset, due, waiting, segment, end, look)
 class LatestEvents(KeyStated):
     """See the module."""
 
-    def __init__(self, window: Latest, measure: Measure) -> None:
+    def __init__(self, window: Latest, measure: Measure, schema: pa.Schema, *, shown: str) -> None:
         super().__init__(measure.dtype)
         self.rows = window.rows
         every = measure.ticks(window.every, what="every")

@@ -19,6 +19,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from windrow.engine.cache import jit
 from windrow.engine.numbers import frozen
@@ -91,7 +92,7 @@ def look_back(  # type: ignore[no-untyped-def]
 class LookingBack(KeyStated):
     """See the module."""
 
-    def __init__(self, window: SlideByRows, measure: Measure) -> None:
+    def __init__(self, window: SlideByRows, measure: Measure, schema: pa.Schema, *, shown: str) -> None:
         super().__init__(measure.dtype)
         self.length = measure.ticks(window.length, what="length")
         self.every = window.every_rows

@@ -16,16 +16,13 @@ import numba
 import numpy as np
 
 from windrow.engine.compiler import compiled, warn_interpreted
+from windrow.engine.integers import Nonsense
 from windrow.engine.numbers import NUMBA_TYPES
 from windrow.errors import UserFunctionError
 from windrow.measure import INT64_MAX, INT64_MIN
 from windrow.windows.functions import label
 
 WHOLE = (numba.types.Integer, numba.types.Boolean)
-
-
-class Nonsense(Exception):
-    """An answer of a user function that means nothing; the text says why."""
 
 
 class Role:
@@ -84,37 +81,6 @@ def settle(kinds: Sequence[str], once: Callable[[list[str]], list[str]], functio
         warn_interpreted(functions, problem)
         return None
     return now
-
-
-def plain(value: Any) -> Any:
-    """A number, or a tuple of them, as Python's own."""
-    if isinstance(value, tuple):
-        return tuple(plain(v) for v in value)
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def checked_state(state: Any, kinds: Sequence[str], bare: bool) -> Any:
-    """A state that an interpreted function gave back, as it is kept."""
-    parts = (state,) if bare else state
-    if not isinstance(parts, (tuple, list)) or len(parts) != len(kinds):
-        size = "a number" if bare else f"a tuple of {len(kinds)} numbers"
-        raise Nonsense(f"returned {state!r} as the state; {size} is needed, as it began,")
-    values = [_number(value, kind) for value, kind in zip(parts, kinds, strict=True)]
-    return values[0] if bare else tuple(values)
-
-
-def _number(value: Any, kind: str) -> int | float:
-    if isinstance(value, (bool, np.bool_, int, np.integer)):
-        if not INT64_MIN <= value <= INT64_MAX:
-            raise Nonsense(f"returned the state {value}, which is beyond 64-bit integers,")
-        return float(value) if kind == "f" else int(value)
-    if not isinstance(value, (float, np.floating)):
-        raise Nonsense(f"returned the state {value!r}, which is not a number,")
-    if kind == "i":
-        raise Nonsense(
-            f"returned the state {float(value)!r}, which began as an integer (begin with 0.0 instead),"
-        )
-    return float(value)
 
 
 def checked_count(value: Any, name: str) -> int:

@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from windrow.aggregates.user import as_function
 from windrow.engine.compiler import compiled, kernel
+from windrow.engine.integers import Nonsense, checked_numbers, interpreted
 from windrow.engine.numbers import NUMBA_TYPES, frozen, kind_of, numbers
 from windrow.engine.sequence.loop import Found, source
 from windrow.engine.sequence.recipes import moment_of
@@ -27,12 +28,9 @@ from windrow.engine.sequence.stepped import Recipe, Stepped
 from windrow.engine.sequence.ticks import after_function
 from windrow.engine.sequence.user import (
     WHOLE,
-    Nonsense,
     Role,
     checked_count,
-    checked_state,
     joined_kinds,
-    plain,
     returned,
     settle,
     state_type,
@@ -96,10 +94,10 @@ class UserStepped(Stepped):
 
     def _strict(self, *arguments: Any) -> tuple[Any, int, int]:
         """One step as plain Python, with its answer checked."""
-        answer: Any = self.step(*plain(arguments))
+        answer: Any = interpreted(self.step)(*arguments)
         if not isinstance(answer, (tuple, list)) or len(answer) != 3:
             raise Nonsense(f"returned {answer!r}; {SHAPE},")
-        state = checked_state(answer[0], self.kinds, self.window.bare)
+        state = checked_numbers(answer[0], self.kinds, self.window.bare, "state")
         return state, checked_count(answer[1], "begins"), checked_count(answer[2], "ends")
 
     def loop_of(self, columns: int) -> Callable[..., Any]:

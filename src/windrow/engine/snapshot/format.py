@@ -13,17 +13,19 @@ import pyarrow as pa
 
 from windrow.durations import Duration
 from windrow.engine.aligned import Aligned
-from windrow.engine.engines import KINDS, kind_of
+from windrow.engine.engines import KINDS, kind_name
 from windrow.engine.keyed.engine import Keyed
+from windrow.engine.metrics import Counters
 from windrow.engine.operator import Operator
-from windrow.engine.settings import Counters, Settings
 from windrow.engine.snapshot import aligned, common, keyed, spanning
 from windrow.engine.snapshot.parts import Reader, Writer, number, tick_of
 from windrow.engine.snapshot.plan import plan_hash
 from windrow.engine.spanning.engine import Spanning
 from windrow.errors import StateError, WindrowError
 from windrow.measure import Point, parse_point
-from windrow.query import Query
+from windrow.options import OperatorOptions
+from windrow.planner.sharing import kind_of
+from windrow.spec import QuerySpec
 
 MAGIC = b"windrow\0"
 VERSION = 2
@@ -52,8 +54,7 @@ def framed(plan: bytes, body: bytes) -> bytes:
 def _write(writer: Writer, engine: Aligned | Keyed, prefix: str) -> dict[str, Any]:
     """Write the section of an engine; what JSON says about it."""
     common.write(writer, engine, prefix)
-    kind = next(name for name, kind in KINDS.items() if kind is type(engine))
-    said = common.about(engine) | {"kind": kind}
+    said = common.about(engine) | {"kind": kind_name(engine)}
     if isinstance(engine, Keyed):
         return said | keyed.write(writer, engine, prefix)
     if isinstance(engine, Spanning):
@@ -62,7 +63,12 @@ def _write(writer: Writer, engine: Aligned | Keyed, prefix: str) -> dict[str, An
 
 
 def _read(
-    reader: Reader, query: Query, settings: Settings, schema: pa.Schema, about: dict[str, Any], prefix: str
+    reader: Reader,
+    query: QuerySpec,
+    settings: OperatorOptions,
+    schema: pa.Schema,
+    about: dict[str, Any],
+    prefix: str,
 ) -> Aligned | Keyed:
     windows = about["windows"]
     if not windows or not set(windows) <= set(query.windows):
@@ -96,10 +102,10 @@ def _about(operator: Operator) -> dict[str, Any]:
     settings, early = operator.settings, operator.early_watermark
     return {
         "mode": settings.mode,
-        "lateness": _duration(settings.lateness),
+        "lateness": _duration(settings.allowed_lateness),
         "on_bad": settings.on_bad,
         "max_slices": settings.max_slices,
-        "max_ahead": None if settings.max_ahead is None else _duration(settings.max_ahead),
+        "max_ahead": None if settings.bound_ahead is None else _duration(settings.bound_ahead),
         "store": settings.store,
         "counters": vars(operator.counters),
         "early_watermark": None if early is None else vars(early),
@@ -120,7 +126,7 @@ def _without_extensions(table: pa.Table) -> pa.Table:
     return table
 
 
-def restore(query: Query, state: bytes) -> Operator:
+def restore(query: QuerySpec, state: bytes) -> Operator:
     """See `Query.restore`."""
     body = unframed(plan_hash(query), state, "query: windows, aggregates, key or time differ")
     try:
@@ -139,7 +145,7 @@ def unframed(expected: bytes, state: bytes, owner: str) -> bytes:
         raise StateError(f"a snapshot is bytes, not {type(state).__name__}")
     state = bytes(state)
     if len(state) < HEADER.size or not state.startswith(MAGIC):
-        raise StateError("this is no windrow snapshot: its first bytes are not windrow's")
+        raise StateError("this is not a windrow snapshot: its first bytes are not windrow's")
     _, version, plan, length, checksum = HEADER.unpack_from(state)
     if version != VERSION:
         raise StateError(f"the snapshot has format version {version}; this windrow reads version {VERSION}")
@@ -153,7 +159,7 @@ def unframed(expected: bytes, state: bytes, owner: str) -> bytes:
     return body
 
 
-def _operator(query: Query, reader: Reader) -> Operator:
+def _operator(query: QuerySpec, reader: Reader) -> Operator:
     about = _json(reader.text("about"))
     operator = Operator(query, _settings(about))
     early = about["early_watermark"]
@@ -205,25 +211,25 @@ def _json(text: bytes) -> dict[str, Any]:
     try:
         about = json.loads(text)
     except (ValueError, RecursionError) as problem:
-        raise StateError(f"the snapshot's description is no JSON: {problem}") from problem
+        raise StateError(f"the snapshot's description is not JSON: {problem}") from problem
     if not isinstance(about, dict):
         raise StateError("the snapshot's description is not what it should be")
     return about
 
 
-def _settings(about: dict[str, Any]) -> Settings:
+def _settings(about: dict[str, Any]) -> OperatorOptions:
     """The operator's options, checked as those of a user are."""
     ahead = about["max_ahead"]
     slices = about["max_slices"]
     if type(slices) is not int:
         raise StateError(f"max_slices in the snapshot is {slices!r}")
-    return Settings.of(
-        about["mode"],
-        _read_duration(about["lateness"]),
-        about["on_bad"],
-        slices,
-        None if ahead is None else _read_duration(ahead),
-        about["store"],
+    return OperatorOptions(
+        mode=about["mode"],
+        lateness=_read_duration(about["lateness"]),
+        on_bad=about["on_bad"],
+        max_slices=slices,
+        max_ahead=None if ahead is None else _read_duration(ahead),
+        store=about["store"],
     )
 
 

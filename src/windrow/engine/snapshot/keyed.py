@@ -64,9 +64,9 @@ def read(reader: Reader, engine: Keyed, about: dict[str, Any], prefix: str) -> N
     """The opposite of `write`."""
     measure, keys = engine.measure, engine.keys.count
     if about["ordered"] is not (engine.order is not None):
-        if about["ordered"] is not True:
-            raise StateError("the snapshot does not keep the order that a window depends on")
-        engine.become_ordered()
+        raise StateError(
+            "the snapshot keeps events in order where no window of the query does, or the opposite"
+        )
     engine.threshold = known_tick(measure, about["threshold"], "from when on events are late")
     engine.frontier = known_tick(measure, about["frontier"], "up to when events are in order")
     engine.born = tick_of(measure, about["born"])

@@ -135,5 +135,5 @@ def known_tick(measure: Measure, value: Any, what: str) -> Tick:
     if tick is None:
         raise StateError(f"the snapshot does not say {what}")
     if not measure.floating and not INT64_MIN <= tick <= INT64_MAX:
-        raise StateError(f"{tick} in the snapshot is no 64-bit number, and cannot say {what}")
+        raise StateError(f"{tick} in the snapshot is not a 64-bit number, and cannot say {what}")
     return tick

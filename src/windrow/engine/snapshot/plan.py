@@ -6,11 +6,11 @@ import hashlib
 from typing import Any
 
 from windrow.engine.fingerprint import code_of
-from windrow.query import Query
+from windrow.spec import QuerySpec
 from windrow.windows.predicate import Predicate
 
 
-def plan_hash(query: Query) -> bytes:
+def plan_hash(query: QuerySpec) -> bytes:
     """The same for queries that compute the same; functions count by their code."""
     time = query.time if isinstance(query.time, str) else repr(query.time)
     parts = [time, repr(query.key), repr(query.ordered)]

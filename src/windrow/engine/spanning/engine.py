@@ -20,14 +20,14 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.engine.aligned import Aligned
+from windrow.engine.arrays import as_run
 from windrow.engine.binding import Answer
 from windrow.engine.completeness import first_start, next_after
-from windrow.engine.edges import edges_between, estimate
+from windrow.engine.edges import edges_in, estimate, stretched
 from windrow.engine.engine import Merged, inputs_of
 from windrow.engine.loads import Events, Going, Parcel
 from windrow.engine.pairing import has_exact_inverse
 from windrow.engine.partials import Numbers, Store
-from windrow.engine.settings import Settings
 from windrow.engine.spanning import parcels
 from windrow.engine.spanning.across import Balance, Noted
 from windrow.engine.spanning.kept import Kept
@@ -44,9 +44,10 @@ from windrow.engine.spanning.placing import (
 from windrow.engine.windows import Due
 from windrow.errors import LimitError
 from windrow.measure import Tick
+from windrow.options import OperatorOptions
 from windrow.planner.spanning import is_noted
 from windrow.planner.window_set import WindowSet
-from windrow.query import Query
+from windrow.spec import QuerySpec
 from windrow.windows.base import Window
 
 
@@ -56,7 +57,7 @@ class Spanning(Aligned):
     # Parcels make slices for what goes on before it is known up to when.
     may_have_empty_slices = True
 
-    def __init__(self, query: Query, settings: Settings, schema: pa.Schema) -> None:
+    def __init__(self, query: QuerySpec, settings: OperatorOptions, schema: pa.Schema) -> None:
         super().__init__(query, settings, schema)
         self.fresh_across = Balance(self.fresh)
         self.presence_across = Balance(self.presence)
@@ -217,9 +218,10 @@ class Spanning(Aligned):
         runs, crossings = cross(
             starts, lasts, again, limit, covered, first, last, *told, begun, entered, left
         )
-        met = np.flatnonzero(begun[1:] | (np.cumsum(entered[:many] - left[:many]) > 0))
+        goes_on = np.cumsum(np.subtract(entered, left, out=entered), out=left)[:many]
+        met = as_run(np.flatnonzero(begun[1:] | (goes_on > 0)))
         where = met if inside is None else np.flatnonzero(inside)[met]
-        slots, fresh = self.slots_of(edges[where], edges[where + 1])
+        slots, fresh = self.slots_of(edges[:-1][where], edges[1:][where])
         base = np.full(many + 1, -1)
         base[met] = slots * self.stride
         segments = segments_of(tuple(column[:runs] for column in told), numbers, base, self.keys.count)
@@ -259,14 +261,17 @@ class Spanning(Aligned):
         apart = np.flatnonzero(starts[order][1:] > reached[:-1]) + 1
         begin = starts[order][np.concatenate([[0], apart])]
         end = reached[np.concatenate([apart - 1, [len(starts) - 1]])]
-        room = self.settings.max_slices
-        if sum(estimate(self.windows, a, b) for a, b in zip(begin, end, strict=True)) > 2 * room + 1_000_000:
+        room, windows = self.settings.max_slices, self.windows
+        # Edges of several progressions may be the same, and up to every other slice may lie in no window.
+        sure = len(windows.periods) == 1 and not windows.irregular and not windows.may_leave_gaps
+        slices = stretched(windows, begin, end) - 4 * len(begin)
+        if slices * self.keys.count > (room if sure else 2 * room + 1_000_000):
             raise LimitError(
-                f"events that last from {self.measure.scalar(low)} to {self.measure.scalar(high)} cross more slices than "
-                f"the limit of max_slices={room:,} allows; nothing of this batch was taken"
+                f"events that last from {self.measure.scalar(low)} to {self.measure.scalar(high)} cross up to {slices:,} "
+                f"slices of {self.keys.count:,} keys, more than the limit of max_slices={room:,} allows; nothing of this batch "
+                "was taken: raise max_slices, or use longer windows"
             )
-        parts = [edges_between(self.windows, a.item(), b.item()) for a, b in zip(begin, end, strict=True)]
-        return np.unique(np.concatenate(parts))
+        return edges_in(windows, begin, end)
 
     def slots_of(self, starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The slots of slices, and those among them that are new."""

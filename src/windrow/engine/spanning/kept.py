@@ -23,7 +23,7 @@ from windrow.engine.cutting import Cells, Runs
 from windrow.engine.loads import Going
 from windrow.engine.partials import Multisets, Numbers, store_for
 from windrow.engine.partials.scalars import lowered, require
-from windrow.engine.user_functions import blame, field_types, lower_failed
+from windrow.engine.user_functions import blame, lower_failed
 from windrow.engine.windows import Due
 from windrow.measure import Tick
 
@@ -145,16 +145,15 @@ class Kept:
         partial = bound.partial
         count = max(len(high), 1)
         if isinstance(partial, (Scalars, Sketch)):
-            own = isinstance(partial, Scalars) and partial.own
-            types = field_types(partial, bound.kinds) if own and isinstance(partial, Scalars) else None
-            numbers = Numbers(partial, len(bound.kinds), self._tick, types)
+            numbers = Numbers(partial, len(bound.kinds), self._tick)
             numbers.repack(np.empty(0, np.int64), count, 1, slice(0, 0))
+            runs = Runs(low, high, np.arange(len(high)))
             try:
-                numbers.fold(Runs(low, high, np.arange(len(high))), inputs, self._stamps(partial, positions))
+                numbers.fold(runs, inputs, self._stamps(partial, positions))
             except Exception as problem:  # a user's function may raise anything
                 if not isinstance(partial, Scalars):
                     raise
-                raise blame(partial, inputs, None, problem) from problem
+                raise blame(numbers, runs, inputs, None, problem) from problem
             fields = [field[: len(high)] for field in numbers.fields]
             try:
                 return lowered(bound, fields, numbers.n[: len(high)], decoders)

@@ -12,14 +12,14 @@ from windrow.engine.spanning.lifespans import Culprits, Lifespans
 from windrow.engine.spanning.open_events import OpenEvents
 from windrow.engine.spanning.release import Release
 from windrow.measure import Tick
-from windrow.query import Query
 from windrow.span import Span
+from windrow.spec import QuerySpec
 
 
 class Lasting:
     """See the module."""
 
-    def __init__(self, query: Query, engine: Engine, schema: pa.Schema) -> None:
+    def __init__(self, query: QuerySpec, engine: Engine, schema: pa.Schema) -> None:
         assert isinstance(query.time, Span)
         self.lifespans = Lifespans(query.time, engine.measure, schema)
         self.release = Release(query.time.release, engine.measure)

@@ -13,8 +13,8 @@ from windrow.engine.spanning.ongoing import FINE, PROBLEMS, Ongoing
 from windrow.engine.spanning.release import Release
 from windrow.errors import QueryError
 from windrow.measure import Tick
-from windrow.query import Query
 from windrow.span import Span
+from windrow.spec import QuerySpec
 
 Judged = tuple[np.ndarray | None, list[tuple[str, str]]]
 
@@ -22,7 +22,7 @@ Judged = tuple[np.ndarray | None, list[tuple[str, str]]]
 class OpenEvents:
     """The events of an operator that are open; `ongoing` is what there is to know of them."""
 
-    def __init__(self, query: Query, read: tuple[str, ...], schema: pa.Schema, longest: Tick) -> None:
+    def __init__(self, query: QuerySpec, read: tuple[str, ...], schema: pa.Schema, longest: Tick) -> None:
         assert isinstance(query.time, Span)
         assert query.time.id is not None
         self._span = query.time

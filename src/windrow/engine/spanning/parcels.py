@@ -35,10 +35,10 @@ from windrow.span import Span
 if TYPE_CHECKING:
     from windrow.engine.binding import Binding
     from windrow.engine.spanning.engine import Spanning
-    from windrow.query import Query
+    from windrow.spec import QuerySpec
 
 
-def obstacle_to_slices(span: Span, query: Query, binding: Binding) -> str | None:
+def obstacle_to_slices(span: Span, query: QuerySpec, binding: Binding) -> str | None:
     """Why events of this span cannot become slices; None if they can. All windows are windows of time."""
     if span.id is not None:
         return f"a row of {span} may open or close an event"
@@ -57,7 +57,7 @@ def obstacle_to_slices(span: Span, query: Query, binding: Binding) -> str | None
     return None
 
 
-def of_instants(query: Query) -> Query:
+def of_instants(query: QuerySpec) -> QuerySpec:
     """The query of instants whose slices are those of the halves of events; the role is part of the key."""
     return replace(query, time=query.time_columns[0], key=(*query.key, ROLE))
 

@@ -23,10 +23,10 @@ from windrow.engine.binding import Binding
 from windrow.engine.engine import Engine
 from windrow.engine.keyed.engine import Keyed
 from windrow.engine.loads import Events, Parcel
-from windrow.engine.settings import Settings
 from windrow.errors import QueryError
 from windrow.measure import Tick
-from windrow.query import Query
+from windrow.options import OperatorOptions
+from windrow.spec import QuerySpec
 from windrow.windows.session import Session
 
 GAP = "#gap of "
@@ -36,8 +36,8 @@ Late = tuple[np.ndarray, np.ndarray]
 class Sessions(Keyed):
     """The engine for sessions of events that last; see the module."""
 
-    def __init__(self, query: Query, settings: Settings, schema: pa.Schema) -> None:
-        self._gaps = {name: w.gap for name, w in query.windows.items() if isinstance(w, Session)}
+    def __init__(self, query: QuerySpec, settings: OperatorOptions, schema: pa.Schema) -> None:
+        self._gaps = {name: w.gap for name, w in query.windows.items()}
         windows = {name: Session(None, GAP + name) for name in self._gaps}
         self._fields = tuple(pa.field(GAP + name, pa.int64()) for name in self._gaps)
         super().__init__(replace(query, windows=MappingProxyType(windows)), settings, schema)
@@ -47,11 +47,11 @@ class Sessions(Keyed):
             )
 
     @property
-    def asked(self) -> Query:
+    def asked(self) -> QuerySpec:
         windows = {name: Session(gap, None) for name, gap in self._gaps.items() if name in self.query.windows}
         return replace(self.query, windows=MappingProxyType(windows))
 
-    def bound(self, query: Query, schema: pa.Schema) -> Binding:
+    def bound(self, query: QuerySpec, schema: pa.Schema) -> Binding:
         return Binding(query, schema, self.settings.store, self._fields)
 
     def reach(self) -> tuple[Tick, Tick]:

@@ -16,7 +16,7 @@ folds its rows then
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -46,6 +46,8 @@ class Aggregate(Windowed):
     [{'tid': 'x', 'total': 13}, {'tid': 'y', 'total': 2}]
     """
 
+    _internals: ClassVar[tuple[str, ...]] = ("aggregates", "group_by", "_answers", "_result")
+
     def __init__(
         self,
         window: Tumbling | Sliding | str,
@@ -67,7 +69,7 @@ class Aggregate(Windowed):
             raise QueryError("Aggregate needs at least one aggregate")
         for name, aggregate in self.aggregates.items():
             if not isinstance(aggregate, Spec):
-                raise QueryError(f"aggregate {name!r} is a {type(aggregate).__name__}, and no aggregate")
+                raise QueryError(f"{name!r} needs an aggregate of windrow, as in sum('x'); not {aggregate!r}")
         names = [*self.partition_by[0], *self.group_by, *self.aggregates]
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:

@@ -7,13 +7,17 @@ give out waits until somebody fetches it: every call of `process`, `poll` or `fi
 from __future__ import annotations
 
 import threading
+from abc import ABCMeta
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Self
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import pyarrow as pa
 
-from windrow.errors import QueryError
+from windrow.engine.snapshot.parts import stream_of, table_of
+from windrow.errors import QueryError, StateError
+from windrow.policies.operators import fields
 from windrow.policies.operators.state import framed, unframed
 from windrow.policies.options import column_names
 from windrow.policies.ports import Model, Punctuated, joined
@@ -21,18 +25,37 @@ from windrow.policies.spec import Sliding, Tumbling
 from windrow.policies.text import parse
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
     from windrow.policies.window import Window
 
 Spec = Tumbling | Sliding
 
 
-class Operator:
-    """The base of all operators: a `model` of its ports, a window (or None) for each input, and what it has given out."""
+class _Kind(ABCMeta):
+    """Notes what an operator's attributes are when it has just been made: what changes later on is state."""
+
+    def __call__(cls, *args: Any, **options: Any) -> Any:
+        operator = super().__call__(*args, **options)
+        operator._at_first = fields.traces(operator)
+        return operator
+
+
+class Operator(metaclass=_Kind):
+    """The base of all operators: a `model` of its ports, a window (or None) for each input, and what it has given out.
+
+    `state_fields` of a class names the attributes that its snapshots save, and `constant_fields` those that never
+    change; a snapshot is refused if another one has changed. Both are added to those of the base classes.
+    """
 
     model: Model = Model()
+    state_fields: ClassVar[tuple[str, ...]] = ()
+    constant_fields: ClassVar[tuple[str, ...]] = ()
     _made_of: tuple[tuple[Any, ...], dict[str, Any]]
+    _at_first: dict[str, Any]
+    # The attributes that are windrow's, of each class.
+    _internals: ClassVar[tuple[str, ...]] = (
+        *("model", "windows", "partition_by", "_made_of", "_at_first"),
+        *("_given", "_given_lock", "_schemas"),
+    )
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
         """Remember what the operator is made of: others like it are made where it runs on Spark."""
@@ -99,10 +122,7 @@ class Operator:
         self, rows: Any, *, port: int = 0, punctuated: bool = False, marks: np.ndarray | None = None
     ) -> None:
         """Give out rows: anything that makes a table; `punctuated` ends them with a punctuation."""
-        if isinstance(rows, (pa.Table, pa.RecordBatch)):
-            stretch = Punctuated.of(rows)
-        else:
-            stretch = Punctuated.of(pa.Table.from_pylist(rows) if isinstance(rows, list) else pa.table(rows))
+        stretch = Punctuated.of(rows)
         if marks is not None:
             stretch = Punctuated(stretch.table, marks)
         elif punctuated:
@@ -122,42 +142,6 @@ class Operator:
         self.emit(self._nothing(port).table, port=port, punctuated=True)
 
     # -- elsewhere -------------------------------------------------------------------------------
-
-    def on_spark(
-        self,
-        *frames: DataFrame,
-        time: str | Sequence[str] | None = None,
-        punctuation: str | None = None,
-        side_rows: bool = False,
-        buckets: int = 16,
-        watermark: str | None = None,
-        metrics: str = "windrow",
-    ) -> DataFrame:
-        """The same operator on Spark: a DataFrame for each input, batch or streaming, and one comes out.
-
-        Rows come to the windows in the order of `time` (a column, or one for each input). In a stream they wait
-        until the watermark, on that column or on the one that `watermark` names, has passed them; late ones
-        are counted in the observed metrics named `metrics`, and with `side_rows` are rows of the result, in the
-        columns `side`, `side_reason` and `side_row`. Windows that go by the clock take no `time`: rows enter as
-        they come, and timers do the rest. `punctuation` is a boolean column that is true in rows that are
-        punctuations. Partitions are spread over `buckets`.
-
-        >>> from windrow import policies as wp
-        >>> unique = wp.Deduplicate("sliding, count(1000), count(1), partitioned", "id", partition_by="user")
-        >>> def once(events):
-        ...     return events.transform(unique.on_spark, time="ts")
-        """
-        from windrow.spark.policies.frame import Options, on_spark
-
-        options = Options(
-            time=time,
-            punctuation=punctuation,
-            side_rows=side_rows,
-            buckets=buckets,
-            watermark=watermark,
-            metrics=metrics,
-        )
-        return on_spark(self, frames, options)
 
     @property
     def recipe(self) -> tuple[type[Self], tuple[Any, ...], dict[str, Any]]:
@@ -181,14 +165,59 @@ class Operator:
     # -- state -----------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """The state as bytes; what was given out and not fetched is not part of it."""
-        return framed(self.described(), {})
+        """The state as bytes: windows, `state_fields`, and what was given out and nobody has fetched."""
+        with self._locked():
+            parts = self._save() | fields.save(self)
+            with self._given_lock:
+                for port, given in enumerate(self._given):
+                    stretch = joined(given) if given else self._nothing(port)
+                    parts[f"given {port}"] = stream_of(stretch.table)
+                    parts[f"marks {port}"] = stretch.marks.tobytes()
+        return framed(self.described(), parts)
 
     def restore(self, state: bytes) -> None:
         """Go on from a snapshot of an equal operator, in place of what this one holds."""
-        unframed(self.described(), state)
+        parts = unframed(self.described(), state)
+        with self._locked():
+            values = fields.read(self, parts)
+            given = [_given(parts, port) for port in range(len(self.model.outputs))]
+            self._load(parts)
+            fields.put(self, values)
+            with self._given_lock:
+                self._given = [[stretch] if len(stretch) or len(stretch.marks) else [] for stretch in given]
+                for port, stretch in enumerate(given):
+                    self._schemas[port] = (
+                        stretch.table.schema if stretch.table.schema else self._schemas[port]
+                    )
+
+    def _locked(self) -> AbstractContextManager[Any]:
+        """Keep timers and other threads away."""
+        return nullcontext()
+
+    def _save(self) -> dict[str, bytes]:
+        """The parts of a snapshot that are windrow's."""
+        return {}
+
+    def _load(self, parts: dict[str, bytes]) -> None:
+        """The opposite of `_save`."""
+
+    def close(self) -> None:
+        """Take the operator off its clock: nothing happens by itself any more, and the clock's thread can end."""
+        for window in self.open_windows():
+            window.close()
 
     def described(self) -> str:
         """What the operator does, as text: a snapshot fits operators of the same text."""
         windows = [str(window) for window in self.windows]
         return repr((type(self).__qualname__, windows, self.partition_by))
+
+
+def _given(parts: dict[str, bytes], port: int) -> Punctuated:
+    """What a snapshot has of rows that nobody had fetched from an output."""
+    if f"given {port}" not in parts:
+        return Punctuated(pa.schema([]).empty_table())
+    try:
+        marks = np.frombuffer(parts.pop(f"marks {port}"), np.int64)
+        return Punctuated.of(table_of(parts.pop(f"given {port}")), marks)
+    except (KeyError, ValueError, QueryError) as problem:
+        raise StateError(f"the rows of output {port} in the snapshot are not whole: {problem}") from problem

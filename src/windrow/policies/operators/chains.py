@@ -11,9 +11,12 @@ from __future__ import annotations
 import numpy as np
 
 from windrow.engine.cache import jit
+from windrow.policies.partitions import grown
 
 # So few keys are never tidied up.
 FEW = 4096
+NONE = np.empty(0, np.int64)
+Lives = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @jit
@@ -34,46 +37,25 @@ def append(key, base, head, tail, after, gone):  # type: ignore[no-untyped-def]
 
 
 @jit
-def probe(key, begin, head, after, gone, left, right):  # type: ignore[no-untyped-def]
+def probe(key, begin, head, after, gone, place, came, left_at, left, right):  # type: ignore[no-untyped-def]
     """For each row from `begin` on the rows in the chain of its key, as pairs; up to which row there was
     room.
 
-    Returns the row to go on with, and how many pairs there are. Room for one row's pairs is never split: if
-    the first row has more than there is room for, none are given.
+    Rows meet those that are not `gone`. Where they have a `place` each, in order, they meet those that came
+    before it and left after it. Returns the row to go on with, and how many pairs there are. Room for one
+    row's pairs is never split: if the first row has more than there is room for, none are given.
     """
     count = 0
-    for i in range(begin, key.shape[0]):
-        k = key[i]
-        if k < 0 or head[k] < 0:
-            continue
-        while head[k] >= 0 and gone[head[k]]:
-            head[k] = after[head[k]]
-        row = head[k]
-        found = count
-        while row >= 0:
-            if found == left.shape[0]:
-                return i, count
-            left[found] = i
-            right[found] = row
-            found += 1
-            row = after[row]
-        count = found
-    return key.shape[0], count
-
-
-@jit
-def probe_between(key, place, begin, head, after, came, left_at, left, right):  # type: ignore[no-untyped-def]
-    """As `probe`, of rows that have a place each, in order: they meet who came before it and left after."""
-    count = 0
+    placed = place.shape[0] > 0
     for i in range(begin, key.shape[0]):
         k = key[i]
         if k < 0:
             continue
-        while head[k] >= 0 and left_at[head[k]] < place[i]:
+        while head[k] >= 0 and (left_at[head[k]] < place[i] if placed else gone[head[k]]):
             head[k] = after[head[k]]
         row = head[k]
         found = count
-        while row >= 0 and came[row] < place[i]:
+        while row >= 0 and (not placed or came[row] < place[i]):
             if found == left.shape[0]:
                 return i, count
             left[found] = i
@@ -108,27 +90,29 @@ class Chains:
 
     def know(self, keys: int) -> None:
         """Have room for so many keys."""
-        if keys > len(self._head):
-            more = np.full(max(keys, 2 * len(self._head)) - len(self._head), -1)
-            self._head, self._tail = (np.concatenate([a, more]) for a in (self._head, self._tail))
+        self._head, self._tail = grown(self._head, keys, -1), grown(self._tail, keys, -1)
 
     def append(self, key: np.ndarray, base: int) -> None:
         """Rows of these keys come; the first of them is row `base` of the log."""
         end = base + len(key)
-        if end > len(self._after):
-            size = max(end, 2 * len(self._after)) - len(self._after)
-            self._after = np.concatenate([self._after, np.full(size, -1)])
-            self.gone, self.matched = (
-                np.concatenate([a, np.zeros(size, np.bool_)]) for a in (self.gone, self.matched)
-            )
+        self._after = grown(self._after, end, -1)
+        self.gone, self.matched = grown(self.gone, end), grown(self.matched, end)
         self.matched[base:end] = False
         append(key, base, self._head, self._tail, self._after, self.gone)
 
-    def probe(self, key: np.ndarray, begin: int, room: int) -> tuple[int, np.ndarray, np.ndarray]:
-        """Pairs of (place in key, row) from `begin` on, about `room` of them, and where to go on."""
+    def probe(
+        self, key: np.ndarray, begin: int, room: int, place: np.ndarray = NONE, lives: Lives | None = None
+    ) -> tuple[int, np.ndarray, np.ndarray]:
+        """Pairs of (place in key, row) from `begin` on, about `room` of them, and where to go on.
+
+        Keys that have a `place` each meet the rows that were there then: `lives` are `heads`, and where rows came
+        and left.
+        """
+        heads, *came_and_left = (self._head, NONE, NONE) if lives is None else lives
         while True:
             left, right = np.empty(room, np.int64), np.empty(room, np.int64)
-            reached, count = probe(key, begin, self._head, self._after, self.gone, left, right)
+            among = heads, self._after, self.gone, place, *came_and_left
+            reached, count = probe(key, begin, *among, left, right)
             if reached > begin or count:
                 return reached, left[:count], right[:count]
             room *= 4
@@ -146,19 +130,6 @@ class Chains:
     def heads(self) -> np.ndarray:
         """Where chains begin, to be gone along from there without changing them."""
         return self._head.copy()
-
-    def probe_between(
-        self, key: np.ndarray, place: np.ndarray, lives: tuple[np.ndarray, ...], begin: int, room: int
-    ) -> tuple[int, np.ndarray, np.ndarray]:
-        """As `probe`, with the place of each key; `lives` are `heads`, and where rows come and leave."""
-        heads, came, left_at = lives
-        while True:
-            left, right = np.empty(room, np.int64), np.empty(room, np.int64)
-            among = heads, self._after, came, left_at
-            reached, count = probe_between(key, place, begin, *among, left, right)
-            if reached > begin or count:
-                return reached, left[:count], right[:count]
-            room *= 4
 
     def moved(self, moved: np.ndarray) -> None:
         """Rows of the log have other numbers; -1 is one that has left."""

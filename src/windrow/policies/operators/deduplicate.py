@@ -16,7 +16,7 @@ look, however long the window.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -24,26 +24,20 @@ import pyarrow as pa
 from windrow.engine.cache import jit
 from windrow.engine.columns import whole
 from windrow.engine.keys import Keys
-from windrow.policies.clock import Clock
+from windrow.policies.clock import Clock, weakly
 from windrow.policies.operators.rows import held, taken
 from windrow.policies.operators.windowed import Windowed
 from windrow.policies.options import column_names
-from windrow.policies.ports import PRESERVING, WINDOW_BOUND, Input, Model, Output, Punctuated
-from windrow.policies.spec import Count, Sliding, Tumbling
+from windrow.policies.partitions import grown
+from windrow.policies.ports import PRESERVING, WINDOW_BOUND, Input, Model, Output, Punctuated, row_by_row
+from windrow.policies.spec import Sliding, Tumbling
 from windrow.schema import require_columns
 
 # So few different values are never tidied up.
 FEW = 4096
 
 
-def _refusal(window: Tumbling | Sliding) -> str | None:
-    if isinstance(window, Tumbling):
-        return None
-    if window.trigger != Count(1):
-        return "each row is looked at when it comes, so the trigger is count(1)"
-    if window.eviction == Count(0):
-        return "a window of no rows remembers nothing"
-    return None
+_refusal = row_by_row("each row is looked at when it comes, so the trigger is", "remembers nothing")
 
 
 @jit
@@ -77,6 +71,7 @@ class Deduplicate(Windowed):
     """
 
     model = Model((Input("in", WINDOW_BOUND, _refusal),), (Output("out", PRESERVING, of=0),))
+    _internals: ClassVar[tuple[str, ...]] = ("by", "_last", "_compared", "_keys", "_passed")
 
     def __init__(
         self,
@@ -112,7 +107,7 @@ class Deduplicate(Windowed):
 
     def window_made(self) -> None:
         """See `Windowed`: what the window holds, which was restored, has been seen."""
-        self.window.log.on_moved(self._moved)
+        self.window.log.on_moved(weakly(self._moved))
         rows = held(self.window)
         if len(rows):
             numbers = self._numbers(whole(taken(self.window.log, rows)))
@@ -133,16 +128,12 @@ class Deduplicate(Windowed):
     def _numbers(self, batch: pa.RecordBatch) -> np.ndarray:
         numbers = self._keys.numbers(batch)
         assert numbers is not None
-        if self._keys.count > len(self._last):
-            room = max(self._keys.count, 2 * len(self._last)) - len(self._last)
-            self._last = np.concatenate([self._last, np.full(room, -1)])
+        self._last = grown(self._last, self._keys.count, -1)
         return numbers
 
-    def process(self, rows: Any, port: int = 0) -> list[Punctuated]:
-        """See `Operator`."""
-        stretch = Punctuated.of(rows)
+    def _process(self, stretch: Punctuated) -> list[Punctuated]:
         self._passed: list[np.ndarray] = []
-        super().process(stretch, port)
+        super()._process(stretch)
         mask = np.concatenate(self._passed) if self._passed else np.zeros(0, np.bool_)
         before = np.concatenate([[0], np.cumsum(mask)])
         return [Punctuated(stretch.table.filter(pa.array(mask)), before[stretch.marks])]

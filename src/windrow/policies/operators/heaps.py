@@ -68,7 +68,7 @@ def play(kind, row, partition, at, base, keys, child, sibling, root, out, marks)
     `marks`.
 
     A set is what one row, or one instant, makes leave of one partition. A partition that is evicted leaves
-    as a whole. Returns how many rows and sets there are.
+    as a whole, and is a set if it has rows. Returns how many rows and sets there are.
     """
     count = 0
     sets = 0
@@ -98,23 +98,6 @@ def play(kind, row, partition, at, base, keys, child, sibling, root, out, marks)
             and at[e + 1] == at[e]
         )
         if not goes_on and count > 0 and (sets == 0 or marks[sets - 1] < count):
-            marks[sets] = count
-            sets += 1
-    return count, sets
-
-
-@jit
-def drain(partitions, keys, child, sibling, root, out, marks):  # type: ignore[no-untyped-def]
-    """All rows of these partitions leave, one partition after the other; as `play`."""
-    count = 0
-    sets = 0
-    for i in range(partitions.shape[0]):
-        p = partitions[i]
-        while root[p] >= 0:
-            out[count] = root[p]
-            count += 1
-            root[p] = without_first(keys, child, sibling, root[p])
-        if count > 0 and (sets == 0 or marks[sets - 1] < count):
             marks[sets] = count
             sets += 1
     return count, sets

@@ -12,12 +12,11 @@ place, and left after it. That is what row by row would give, without a call for
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-
-from windrow.policies.operators.rows import taken
 
 if TYPE_CHECKING:
     from windrow.policies.operators.join import Join
@@ -83,9 +82,7 @@ def _met(
     me, place = side.place, places[side.place]
     lives = other.lives(tapes[other.place], places[other.place])
 
-    def probe(key: np.ndarray, begin: int, room: int) -> tuple[int, np.ndarray, np.ndarray]:
-        return other.chains.probe_between(key, place, lives, begin, room)
-
+    probe = partial(other.chains.probe, place=place, lives=lives)
     return join.matches(batches[me], keys[me], side, other, probe)
 
 
@@ -100,10 +97,8 @@ def _give(
     """At each place there are three steps: rows leave, the row that comes is matched, and is not kept."""
     parts, at = [], []
     for side, batch, (mine, theirs) in zip(sides, batches, found, strict=True):
-        other: Any = sides[1 - side.place].window
-        tables = [pa.Table.from_batches([batch]).take(pa.array(mine)), taken(other.log, theirs)]
-        one, two = tables if side.place == 0 else reversed(tables)
-        parts.append(join.side_by_side(one, two))
+        pairs = join.pairs(batch, mine, theirs, side, sides[1 - side.place])
+        parts.append(join.side_by_side(*pairs))
         at.append(3 * places[side.place][mine] + 1)
     for side, (alone, when, late) in zip(sides, left, strict=True):
         if not alone.num_rows:

@@ -22,8 +22,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import Any
+from contextlib import ExitStack, contextmanager
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -38,10 +38,10 @@ from windrow.policies.operators.chains import FEW
 from windrow.policies.operators.interleaved import take_together
 from windrow.policies.operators.rows import taken
 from windrow.policies.operators.side import OUTER, SIDES, Side
-from windrow.policies.operators.state import framed, unframed
 from windrow.policies.ports import FREE, GENERATING, OBLIVIOUS, Input, Model, Output, Punctuated
 from windrow.policies.spec import Count, Sliding, Tumbling
 from windrow.policies.window import Window
+from windrow.wording import near
 
 Predicate = Callable[[pa.Table, pa.Table], Any]
 Probe = Callable[[np.ndarray, int, int], tuple[int, np.ndarray, np.ndarray]]
@@ -70,6 +70,11 @@ class Join(Operator):
     [{'id': 2, 'name': 'b', 'id_right': 2}, {'id': 2, 'name': 'c', 'id_right': 2}]
     """
 
+    _internals: ClassVar[tuple[str, ...]] = (
+        *("how", "on", "suffix", "clock", "apart", "compared"),
+        *("_match", "_lock", "_keys", "_sides", "_waiting"),
+    )
+
     def __init__(
         self,
         left: Sliding | str,
@@ -84,7 +89,7 @@ class Join(Operator):
         suffix: str = "_right",
     ) -> None:
         if how not in OUTER:
-            raise QueryError(f"how is {', '.join(map(repr, OUTER))}, not {how!r}")
+            raise QueryError(f"how is {', '.join(map(repr, OUTER))}, not {how!r}{near(how, OUTER)}")
         if unmatched not in ("together", "apart"):
             raise QueryError(f"unmatched is 'together' or 'apart', not {unmatched!r}")
         if match is not None and not callable(match):
@@ -194,10 +199,7 @@ class Join(Operator):
         self, batch: pa.RecordBatch, mine: np.ndarray, theirs: np.ndarray, side: Side, other: Side
     ) -> np.ndarray:
         assert self._match is not None
-        assert other.window is not None
-        tables = [pa.Table.from_batches([batch]).take(pa.array(mine)), taken(other.window.log, theirs)]
-        left, right = tables if side.place == 0 else reversed(tables)
-        mask = self._match(left, right)
+        mask = self._match(*self.pairs(batch, mine, theirs, side, other))
         if isinstance(mask, (pa.Array, pa.ChunkedArray)):
             mask = mask.fill_null(False).to_numpy(zero_copy_only=False)
         mask = np.asarray(mask)
@@ -234,10 +236,7 @@ class Join(Operator):
             alone, when = alone.slice(0, 0), when[:0]
         if not len(mine) and not alone.num_rows:
             return
-        assert other.window is not None
-        tables = [pa.Table.from_batches([batch]).take(pa.array(mine)), taken(other.window.log, theirs)]
-        left, right = tables if side.place == 0 else reversed(tables)
-        matches = self.side_by_side(left, right)
+        matches = self.side_by_side(*self.pairs(batch, mine, theirs, side, other))
         ends = np.flatnonzero(np.diff(mine, append=-1)) + 1
         if alone.num_rows:
             together = pa.concat_tables([matches, self.with_nulls(side.place, alone)])
@@ -263,6 +262,14 @@ class Join(Operator):
         waiting, self._waiting = self._waiting, []
         for place, rows in waiting:
             self.emit(self.with_nulls(place, rows))
+
+    def pairs(
+        self, batch: pa.RecordBatch, mine: np.ndarray, theirs: np.ndarray, side: Side, other: Side
+    ) -> tuple[pa.Table, pa.Table]:
+        """Rows of a batch of one side, and rows of the other one's log; the left ones first."""
+        assert other.window is not None
+        own, others = pa.Table.from_batches([batch]).take(pa.array(mine)), taken(other.window.log, theirs)
+        return (own, others) if side.place == 0 else (others, own)
 
     def side_by_side(self, left: pa.Table, right: pa.Table) -> pa.Table:
         names = [*left.column_names, *(self._renamed(name) for name in right.column_names)]
@@ -297,10 +304,10 @@ class Join(Operator):
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """Keep timers of both windows away."""
-        with self._lock:
-            held = [side.window.locked() for side in self._sides if side.window is not None]
-            with held[0] if held else _nothing(), held[1] if len(held) > 1 else _nothing():
-                yield
+        with self._lock, ExitStack() as held:
+            for window in self.open_windows():
+                held.enter_context(window.locked())
+            yield
 
     def check_types(self) -> None:
         """An error if columns that must be equal are of different types."""
@@ -334,29 +341,23 @@ class Join(Operator):
 
     # -- state -----------------------------------------------------------------------------------
 
-    def snapshot(self) -> bytes:
-        """See `Operator`."""
+    def _save(self) -> dict[str, bytes]:
         parts: dict[str, bytes] = {}
-        with self._locked():
-            for side in self._sides:
-                parts |= side.save()
-            for i, (place, rows) in enumerate(self._waiting):
-                parts[f"waiting {i} {SIDES[place]}"] = stream_of(rows)
-        return framed(self.described(), parts)
+        for side in self._sides:
+            parts |= side.save()
+        for i, (place, rows) in enumerate(self._waiting):
+            parts[f"waiting {i} {SIDES[place]}"] = stream_of(rows)
+        return parts
 
-    def restore(self, state: bytes) -> None:
-        """See `Operator`."""
-        parts = unframed(self.described(), state)
-        with self._locked():
-            for side in self._sides:
-                side.load(parts)
-            for name in sorted(n for n in parts if n.startswith("waiting ")):
-                self._waiting.append((SIDES.index(name.split()[2]), table_of(parts[name])))
-
-
-@contextmanager
-def _nothing() -> Iterator[None]:
-    yield
+    def _load(self, parts: dict[str, bytes]) -> None:
+        self.close()
+        self._keys, self._sides = None, tuple(Side(self, place) for place in (0, 1))
+        for side in self._sides:
+            side.load(parts)
+        waiting = sorted(
+            (name.split() for name in parts if name.startswith("waiting ")), key=lambda n: int(n[1])
+        )
+        self._waiting = [(SIDES.index(name[2]), table_of(parts[" ".join(name)])) for name in waiting]
 
 
 def _pairs(columns: Pairs) -> tuple[tuple[str, str], ...]:

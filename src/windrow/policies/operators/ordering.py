@@ -18,7 +18,8 @@ from windrow.aggregates.base import kind_of
 from windrow.engine.columns import Coder
 from windrow.engine.partials.multisets import to_ordinals
 from windrow.errors import QueryError
-from windrow.policies.inputs import FEW_STRINGS, require_codes
+from windrow.policies.inputs import FEW_STRINGS
+from windrow.rolling.codes import recoded, require_codes
 
 Order = tuple[str, str]
 DIRECTIONS = ("ascending", "descending")
@@ -30,29 +31,21 @@ def order_by(by: str | Order | Sequence[str | Order]) -> tuple[Order, ...]:
     >>> order_by(["a", ("b", "descending")])
     (('a', 'ascending'), ('b', 'descending'))
     """
-    if isinstance(by, str):
-        return ((by, "ascending"),)
-    if isinstance(by, tuple) and len(by) == 2 and isinstance(by[0], str) and by[1] in DIRECTIONS:
-        return ((by[0], str(by[1])),)
-    if not isinstance(by, (list, tuple)):
+    is_pair = isinstance(by, tuple) and len(by) == 2 and isinstance(by[0], str) and by[1] in DIRECTIONS
+    parts: Any = [by] if is_pair or isinstance(by, str) else by
+    if not isinstance(parts, (list, tuple)):
         raise QueryError(f"what to sort by is a column, or a list of columns; not {by!r}")
     found: list[Order] = []
-    for part in by:
-        name, direction = _named(part)
-        if direction not in DIRECTIONS:
-            raise QueryError(f"a direction is {' or '.join(map(repr, DIRECTIONS))}, not {direction!r}")
-        found.append((name, direction))
+    for part in parts:
+        pair = (part, "ascending") if isinstance(part, str) else part
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not isinstance(pair[0], str):
+            raise QueryError(f"a column to sort by is a name, or a name and a direction; not {part!r}")
+        if pair[1] not in DIRECTIONS:
+            raise QueryError(f"a direction is {' or '.join(map(repr, DIRECTIONS))}, not {pair[1]!r}")
+        found.append((pair[0], pair[1]))
     if not found:
         raise QueryError("say by which columns to sort")
     return tuple(found)
-
-
-def _named(part: Any) -> tuple[Any, Any]:
-    if isinstance(part, str):
-        return part, "ascending"
-    if not isinstance(part, (list, tuple)) or len(part) != 2 or not isinstance(part[0], str):
-        raise QueryError(f"a column to sort by is a name, or a name and a direction; not {part!r}")
-    return part[0], part[1]
 
 
 class Ordering:
@@ -68,7 +61,7 @@ class Ordering:
     def refuse(self, batch: pa.RecordBatch) -> None:
         """An error if a value has no number."""
         for coder in self._coders:
-            require_codes(coder, batch.column(coder.column))
+            require_codes(coder, batch)
 
     def encoded(self, batch: pa.RecordBatch, held: np.ndarray) -> np.ndarray:
         """The numbers of the rows of a batch, which was not refused; `held` are those of earlier rows, which may change."""
@@ -112,6 +105,4 @@ def _placed(codes: np.ndarray, present: np.ndarray | None, down: bool) -> tuple[
 
 
 def _moved(places: np.ndarray, moved: np.ndarray, down: bool) -> np.ndarray:
-    ranks = ~places if down else places
-    fresh = np.where((ranks >= 0) & (ranks < len(moved)), moved[np.clip(ranks, 0, len(moved) - 1)], ranks)
-    return ~fresh if down else fresh
+    return ~recoded(~places, moved) if down else recoded(places, moved)

@@ -16,6 +16,7 @@ Quantiles and the like are answered from sorted pieces, lists from the rows them
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,10 +29,11 @@ from windrow.engine.cutting import Runs
 from windrow.engine.engine import common_rows
 from windrow.engine.partials import Log, Multisets, Numbers, store_for
 from windrow.engine.partials.scalars import lower_values
-from windrow.engine.user_functions import blame, field_types, lower_failed, named
+from windrow.engine.user_functions import bind, blame, lower_failed, named
 from windrow.engine.windows import Due
 from windrow.errors import DataError, QueryError
-from windrow.policies.inputs import require_codes
+from windrow.policies.folding import blaming
+from windrow.rolling.codes import require_codes
 from windrow.schema import require_columns
 
 TICK: np.dtype[Any] = np.dtype(np.int64)
@@ -117,7 +119,7 @@ class RangeAnswers:
             require_columns(schema, aggregate.columns)
             types = tuple(schema.field(c).type for c in aggregate.columns)
             try:
-                self._bound[name] = aggregate.bind(types)
+                self._bound[name] = bind(aggregate, types)
             except QueryError as problem:
                 raise QueryError(f"aggregate {name!r}: {problem}") from None
         self.sorts = any(isinstance(bound.partial, Multiset) for bound in self._bound.values())
@@ -134,8 +136,8 @@ class RangeAnswers:
 
     def refuse(self, batch: pa.RecordBatch) -> None:
         """An error if a value cannot be read."""
-        for name in self._coders:
-            require_codes(self._coders[name], batch.column(name))
+        for coder in self._coders.values():
+            require_codes(coder, batch)
 
     def __call__(
         self,
@@ -178,12 +180,8 @@ class RangeAnswers:
         assert bound.build is not None
         if bound.lower is None:
             return bound.build(fields, n, decoders)
-        try:
+        with blaming(_is_own(bound), partial(lower_failed, bound)):
             values, defined = lower_values(bound, fields, n)
-        except Exception as problem:  # a user's function may raise anything
-            if not _is_own(bound):
-                raise
-            raise lower_failed(bound, problem) from problem
         overflow = bound.check(values, defined) if bound.check else None
         if overflow is not None:
             row = -1 if caused is None else int(caused[overflow[0]])
@@ -255,26 +253,18 @@ def _taken(
     if isinstance(store, Log):
         # Rows come in order, so that pieces of them may be joined even where order matters.
         assert isinstance(bound.partial, Scalars)
-        types = field_types(bound.partial, bound.kinds)
-        store = Numbers(bound.partial, len(bound.kinds), TICK, types)
+        store = Numbers(bound.partial, len(bound.kinds), TICK)
     store.repack(slots[:0], len(slots), 1, slice(0, 0))
     stamps: tuple[np.ndarray, ...] = ()
     if isinstance(store, Numbers) and store.timed:
         numbers = np.arange(int(pieces.high[-1])) if rows is None else rows
         stamps = (numbers, numbers)
-    try:
-        store.fold(pieces if rows is None else pieces.only(rows), inputs, stamps)
-    except Exception as problem:  # a user's function may raise anything
-        if not _is_own(bound):
-            raise
-        # These are rows of windows, and no longer those of a batch.
-        raise blame(bound.partial, inputs, None, problem) from problem  # type: ignore[arg-type]
+    pieces = pieces if rows is None else pieces.only(rows)
+    # These are rows of windows, and no longer those of a batch.
+    with blaming(_is_own(bound), lambda problem: blame(store, pieces, inputs, None, problem)):
+        store.fold(pieces, inputs, stamps)
     if isinstance(store, Multisets):
         window = (np.arange(len(due)), np.zeros(len(due), np.int64))
         return lambda asked, decoders: store.answer(asked, due, slots, window, decoders)
-    try:
+    with blaming(_is_own(bound), partial(named, bound.partial, "combine")):  # type: ignore[arg-type]
         return store.merge(due, slots, 1)
-    except Exception as problem:  # a user's function may raise anything
-        if not _is_own(bound):
-            raise
-        raise named(bound.partial, "combine", problem) from problem  # type: ignore[arg-type]

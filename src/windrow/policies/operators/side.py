@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,8 +11,9 @@ import pyarrow as pa
 from windrow.engine.columns import whole
 from windrow.engine.cutting import Runs
 from windrow.errors import QueryError, StateError
+from windrow.policies.clock import weakly
 from windrow.policies.events import BEFORE_EVICT
-from windrow.policies.operators.chains import Chains
+from windrow.policies.operators.chains import Chains, Lives
 from windrow.policies.operators.rows import held, taken
 from windrow.policies.operators.state import array_part
 from windrow.policies.spec import Count
@@ -34,7 +36,7 @@ class Side:
         self.schema: pa.Schema | None = None
         self.window: SlidingWindow | None = None
         self.chains = Chains()
-        self._join = join
+        self._join = weakref.proxy(join)
         spec = join.windows[place]
         assert spec is not None
         self.spec = spec
@@ -62,7 +64,7 @@ class Side:
             }
             window = SlidingWindow(self.spec, schema, **options)
             window.record("before_evict", "partition_eviction")
-            window.on_tape(self.left)
+            window.on_tape(weakly(self.left))
             if state is not None:
                 window.restore(state)
         except Exception:
@@ -105,7 +107,7 @@ class Side:
         alone, when = self._leave(tape)
         return alone, when, False
 
-    def lives(self, tape: Tape, places: np.ndarray) -> tuple[np.ndarray, ...]:
+    def lives(self, tape: Tape, places: np.ndarray) -> Lives | None:
         """Where chains begin, and at which place each row of the log came and left: a batch was let in.
 
         Its rows have these places. One that was there before came at -1; one that is still there leaves at no
@@ -113,7 +115,7 @@ class Side:
         """
         assert self.window is not None
         if not self.keeps:
-            return ()
+            return None
         came = np.full(len(self.chains.gone), -1)
         came[self.window.log.base : self.window.log.base + len(places)] = places
         left_at = np.where(self.chains.gone, -1, np.iinfo(np.int64).max)

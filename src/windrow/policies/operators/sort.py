@@ -18,7 +18,7 @@ punctuation stands behind each window, and in a progressive sort behind what one
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -32,19 +32,11 @@ from windrow.policies.operators.ordering import Order, Ordering, order_by
 from windrow.policies.operators.rows import contents, taken
 from windrow.policies.operators.sorted_rows import SortedRows
 from windrow.policies.operators.windowed import Windowed
-from windrow.policies.ports import GENERATING, WINDOW_BOUND, Input, Model, Output, Punctuated
-from windrow.policies.spec import Count, Sliding, Tumbling
+from windrow.policies.ports import GENERATING, WINDOW_BOUND, Input, Model, Output, Punctuated, row_by_row
+from windrow.policies.spec import Sliding, Tumbling
 from windrow.schema import require_columns
 
-
-def _refusal(window: Tumbling | Sliding) -> str | None:
-    if isinstance(window, Tumbling):
-        return None
-    if window.trigger != Count(1):
-        return "a progressive sort looks at each row, so its trigger is count(1)"
-    if window.eviction == Count(0):
-        return "a window of no rows sorts nothing"
-    return None
+_refusal = row_by_row("a progressive sort looks at each row, so its trigger is", "sorts nothing")
 
 
 def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -65,6 +57,7 @@ class Sort(Windowed):
     """
 
     model = Model((Input("in", WINDOW_BOUND, _refusal),), (Output("out", GENERATING),))
+    _internals: ClassVar[tuple[str, ...]] = ("by", "partial", "_held")
 
     def __init__(
         self,

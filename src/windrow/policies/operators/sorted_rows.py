@@ -1,4 +1,4 @@
-"""The rows of a progressive sort: a log of its own, and a heap for each partition.
+"""Rows that a sort holds back.
 
 The window that says when a row leaves lets go of its oldest one; the sort keeps rows that the window no
 longer has.
@@ -14,12 +14,13 @@ import pyarrow as pa
 from windrow.engine.columns import whole
 from windrow.engine.snapshot.parts import stream_of, table_of
 from windrow.errors import StateError
-from windrow.policies.events import AFTER_INSERT
+from windrow.policies.events import AFTER_INSERT, PARTITION_EVICTION
 from windrow.policies.log import Log, storable
 from windrow.policies.operators import heaps
 from windrow.policies.operators.ordering import Ordering
 from windrow.policies.operators.rows import taken
 from windrow.policies.operators.state import array_part
+from windrow.policies.partitions import grown
 
 # So few rows are never tidied up.
 FEW = 4096
@@ -40,13 +41,7 @@ class SortedRows:
 
     def renumber(self, kept: np.ndarray) -> None:
         """Partition kept[i] becomes partition i."""
-        self._make_room(int(kept.max(initial=-1)) + 1)
-        self._root = self._root[kept]
-
-    def _make_room(self, partitions: int) -> None:
-        if partitions > len(self._root):
-            more = np.full(max(partitions, 2 * len(self._root)) - len(self._root), -1)
-            self._root = np.concatenate([self._root, more])
+        self._root = grown(self._root, int(kept.max(initial=-1)) + 1, -1)[kept]
 
     def refuse(self, batch: pa.RecordBatch) -> None:
         """An error if rows have no place in order."""
@@ -55,38 +50,34 @@ class SortedRows:
     def played(self, tape: Any, batch: pa.RecordBatch | None) -> tuple[pa.Table, np.ndarray]:
         """Take in a batch, and let rows leave as the tape says."""
         base = self._append(batch) if batch is not None else 0
-        self._make_room(int(tape.partition.max(initial=-1)) + 1)
-        out = np.empty(self._count, np.int64)
-        marks = np.empty(len(tape), np.int64)
-        links = (self._keys, self._child, self._sibling, self._root)
-        events = (tape.kind, tape.row, tape.partition, tape.at)
-        left, sets = heaps.play(*events, base, *links, out, marks)
-        return self._left(out[:left], marks[:sets])
+        return self._play(tape.kind, tape.row, tape.partition, tape.at, base)
 
     def drained(self, partitions: np.ndarray) -> tuple[pa.Table, np.ndarray]:
         """All rows of these partitions leave."""
-        self._make_room(int(partitions.max(initial=-1)) + 1)
-        out, marks = np.empty(self._count, np.int64), np.empty(len(partitions), np.int64)
-        left, sets = heaps.drain(partitions, self._keys, self._child, self._sibling, self._root, out, marks)
-        return self._left(out[:left], marks[:sets])
+        kinds, none = np.full(len(partitions), PARTITION_EVICTION), np.full(len(partitions), -1)
+        return self._play(kinds, none, partitions, none, 0)
 
-    def _left(self, rows: np.ndarray, marks: np.ndarray) -> tuple[pa.Table, np.ndarray]:
-        table = taken(self._log, rows)
-        self._count -= len(rows)
+    def _play(
+        self, kind: np.ndarray, row: np.ndarray, partition: np.ndarray, at: np.ndarray, base: int
+    ) -> tuple[pa.Table, np.ndarray]:
+        """Let rows come and leave as these events say; those that leave, and where sets of them end."""
+        self._root = grown(self._root, int(partition.max(initial=-1)) + 1, -1)
+        out, marks = np.empty(self._count, np.int64), np.empty(len(kind), np.int64)
+        links = (self._keys, self._child, self._sibling, self._root)
+        left, sets = heaps.play(kind, row, partition, at, base, *links, out, marks)
+        table = taken(self._log, out[:left])
+        self._count -= left
         if self._log.rows > max(FEW, 2 * self._count):
             self._tidy()
-        return table, marks
+        return table, marks[:sets]
 
     def _append(self, batch: pa.RecordBatch) -> int:
         """The rows of a batch, in no heap yet; the number of the first."""
         fresh = self._ordering.encoded(batch, self._keys[: self._log.rows])
         self._log.append(storable(batch, self._schema.names))
         base, end = self._log.base, self._log.rows
-        if end > len(self._child):
-            size = max(end, 2 * len(self._child)) - len(self._child)
-            self._keys = np.concatenate([self._keys, np.empty((size, self._ordering.width), np.int64)])
-            self._child = np.concatenate([self._child, np.empty(size, np.int64)])
-            self._sibling = np.concatenate([self._sibling, np.empty(size, np.int64)])
+        links = self._keys, self._child, self._sibling
+        self._keys, self._child, self._sibling = (grown(array, end) for array in links)
         self._keys[base:end] = fresh
         self._count += len(fresh)
         return base
@@ -131,11 +122,7 @@ class SortedRows:
         known = (place >= 0) & (place < len(sizes))
         if not known.all() or np.any(np.bincount(place, minlength=len(sizes)) != sizes):
             raise StateError("the rows of the snapshot are not as many as its window holds")
-        self._make_room(int(partitions.max(initial=-1)) + 1)
         if rows.num_rows:
             self._append(whole(rows))
             number = np.arange(rows.num_rows)
-            kinds = np.full(rows.num_rows, AFTER_INSERT)
-            links = (self._keys, self._child, self._sibling, self._root)
-            none = np.empty(0, np.int64)
-            heaps.play(kinds, number, partitions[place], number, 0, *links, none, none)
+            self._play(np.full(rows.num_rows, AFTER_INSERT), number, partitions[place], number, 0)

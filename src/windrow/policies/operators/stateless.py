@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,7 @@ from windrow.policies.ports import PRESERVING, Input, Model, Output, Punctuated
 
 class _Stateless(Operator):
     model = Model((Input("in"),), (Output("out", PRESERVING, of=0),))
+    _internals: ClassVar[tuple[str, ...]] = ("_where", "_columns", "_keep")
 
 
 def _computed(table: pa.Table, columns: dict[str, pc.Expression]) -> pa.Table:

@@ -9,23 +9,26 @@ after it:
 
 The operator is told of these events and pays for no others. `emit` submits rows, `punctuate` ends a window
 downstream. Policies, partitions, time, punctuations and snapshots are the window's affair (Gedik 2013,
-sections 4.1.3 and 5).
+sections 4.1.3 and 5). What the operator keeps in attributes of its own is part of snapshots if it is named:
+
+    class Total(Windowed):
+        state_fields = ("total",)
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import threading
+from contextlib import AbstractContextManager
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
 from windrow.engine.columns import whole
 from windrow.errors import QueryError, StateError
-from windrow.policies.clock import Clock
+from windrow.policies.clock import Clock, weakly
 from windrow.policies.events import NAMES
 from windrow.policies.operators.base import Operator, Spec
-from windrow.policies.operators.state import framed, unframed
 from windrow.policies.ports import GENERATING, WINDOW_BOUND, Input, Model, Output, Punctuated, any_window
 from windrow.policies.spec import Punct, Tumbling
 from windrow.policies.window import SlidingWindow, TumblingWindow, Window
@@ -43,6 +46,7 @@ class Windowed(Operator):
     """
 
     model = Model((Input("in", WINDOW_BOUND, any_window),), (Output("out", GENERATING),))
+    _internals: ClassVar[tuple[str, ...]] = ("_clock", "_partial_windows", "_schema", "_window", "_fitting")
 
     def __init__(
         self,
@@ -57,6 +61,7 @@ class Windowed(Operator):
         self._partial_windows = partial_windows
         self._schema: pa.Schema | None = None
         self._window: AnyWindow | None = None
+        self._fitting = threading.RLock()
 
     @property
     def spec(self) -> Spec:
@@ -114,7 +119,13 @@ class Windowed(Operator):
         if port != 0:
             raise QueryError(f"{type(self).__name__} has one input, number 0, and not {port!r}")
         stretch = Punctuated.of(rows)
-        self._fit(stretch.table.schema)
+        with self._fitting:
+            self._fit(stretch.table.schema)
+        # Ranges on a tape hold until the window is next called, by a timer or by another thread too.
+        with self.window.locked():
+            return self._process(stretch)
+
+    def _process(self, stretch: Punctuated) -> list[Punctuated]:
         if isinstance(self.spec.eviction, Punct):
             self._punctuated(stretch)
         else:
@@ -144,32 +155,28 @@ class Windowed(Operator):
                 self._flush()
 
     def _flush(self) -> None:
-        with self.window.locked():
-            self.played(self.window.punctuate(), None)
+        self._played_alone(self.window.punctuate())
 
     def _insert(self, table: pa.Table) -> None:
         if table.num_rows:
             batch = whole(table)
             self.refuse(batch)
-            # Ranges on the tape hold until the window is next called, by a timer too.
-            with self.window.locked():
-                tape = self.window.insert(batch)
-                try:
-                    self.played(tape, batch)
-                except BaseException:
-                    self.window.take_back()
-                    self.played(tape.of_clock(), None)
-                    raise
+            tape = self.window.insert(batch)
+            try:
+                self.played(tape, batch)
+            except BaseException:
+                self.window.take_back()
+                self._played_alone(tape.of_clock())
+                raise
+
+    def _played_alone(self, tape: Any) -> None:
+        self.played(tape, None)
 
     def _fit(self, schema: pa.Schema) -> None:
         schema = schema.remove_metadata()
         if self._schema is None:
             self._begin(schema, None)
-        elif schema != self._schema:
-            self._require_same(schema)
-
-    def _require_same(self, schema: pa.Schema) -> None:
-        assert self._schema is not None
+            return
         if schema.names != self._schema.names:
             raise QueryError(
                 f"the columns were {', '.join(self._schema.names)} before, and now are {', '.join(schema.names)}"
@@ -178,49 +185,41 @@ class Windowed(Operator):
             if old.type != new.type:
                 raise QueryError(f"column {old.name!r} was {old.type} before, and now is {new.type}")
 
-    def _options(self, schema: pa.Schema) -> dict[str, Any]:
-        return {
-            "partition_by": list(self.partition_by[0]) or None,
-            "clock": self._clock,
-            "partial_windows": self._partial_windows,
-            **self.options(schema),
-        }
-
-    @property
-    def _kind(self) -> type[TumblingWindow] | type[SlidingWindow]:
-        return TumblingWindow if isinstance(self.spec, Tumbling) else SlidingWindow
-
     def _begin(self, schema: pa.Schema, state: bytes | None) -> None:
         """Make the window, or one that goes on from a snapshot; it is asked for what the operator wants, and
         for no more.
         """
         self.fitted(schema)
-        window = self._kind(self.spec, schema, **self._options(schema))
+        kind = TumblingWindow if isinstance(self.spec, Tumbling) else SlidingWindow
+        options: dict[str, Any] = {"partition_by": list(self.partition_by[0]) or None, "clock": self._clock}
+        options |= {"partial_windows": self._partial_windows, **self.options(schema)}
+        window = kind(self.spec, schema, **options)
         for name in NAMES:
-            handler: Callable[..., Any] | None = getattr(self, name, None)
+            handler = getattr(self, name, None)
             if handler is not None and name in window.events:
-                window.on(name, handler)
+                window.on(name, weakly(handler))
         if self.recorded():
             window.record(*self.recorded())
-            window.on_tape(lambda tape: self.played(tape, None))
+            window.on_tape(weakly(self._played_alone))
         if state is not None:
             window.restore(state)
+        if self._window is not None:
+            self._window.close()
         self._window, self._schema = window, schema
         self.window_made()
 
     # -- state -----------------------------------------------------------------------------------
 
-    def snapshot(self) -> bytes:
-        """See `Operator`."""
-        if self._schema is None:
-            return framed(self.described(), {})
-        with self.window.locked():
-            parts = {"window": self.window.snapshot(), "schema": self._schema.serialize().to_pybytes()}
-            return framed(self.described(), parts | self.state())
+    def _locked(self) -> AbstractContextManager[Any]:
+        return self._fitting if self._window is None else self._window.locked()
 
-    def restore(self, state: bytes) -> None:
-        """See `Operator`."""
-        parts = unframed(self.described(), state)
+    def _save(self) -> dict[str, bytes]:
+        if self._schema is None:
+            return {}
+        parts = {"window": self.window.snapshot(), "schema": self._schema.serialize().to_pybytes()}
+        return parts | self.state()
+
+    def _load(self, parts: dict[str, bytes]) -> None:
         if not parts:
             return
         if "window" not in parts or "schema" not in parts:

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.engine.columns import whole
-from windrow.engine.settings import Counters
+from windrow.engine.metrics import Counters
 from windrow.engine.snapshot.parts import stream_of, table_of
 from windrow.errors import StateError
 from windrow.policies.clock import VirtualClock

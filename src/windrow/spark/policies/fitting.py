@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
-from pyspark import cloudpickle
 
 from windrow.engine.fingerprint import code_of
 from windrow.measure import Measure
 from windrow.policies.operators import Aggregate, Operator
 from windrow.policies.spec import Delta
+from windrow.spark.compatibility import pickled
 from windrow.spark.policies.task import TAG, TIME, PolicyTask, Port
 from windrow.spark.schema import result_schema
 
@@ -54,8 +54,7 @@ def fitted(
         ports.append(Port(known, first))
         first += len(known)
     return PolicyTask(
-        # PySpark has no types for it.
-        recipe=cloudpickle.dumps(operator.recipe),  # type: ignore[no-untyped-call]
+        recipe=pickled(operator.recipe),
         described=_told(operator),
         ports=tuple(ports),
         measure=measure,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -11,31 +10,21 @@ from pyspark.sql import functions as sf
 
 from windrow.errors import QueryError
 from windrow.measure import Measure
+from windrow.options import PolicyOptions
 from windrow.policies.operators import Operator
 from windrow.policies.spec import PartitionAge, PartitionCount, Punct, TupleCount, uses_clock
 from windrow.schema import require_columns
+from windrow.spark.compatibility import require_supported, spark_schema
 from windrow.spark.gather import buckets_of
 from windrow.spark.policies.fitting import fitted, read_by
 from windrow.spark.policies.task import COPY, PUNCTUATION, PolicyTask
 from windrow.spark.results import results
-from windrow.spark.schema import arrow_schema, named, spark_schema, watermarked
-from windrow.spark.stages import bucket_of, require_buckets, require_rocks, scattered, streamed
+from windrow.spark.schema import arrow_schema, named, watermarked
+from windrow.spark.stages import bucket_of, require_streamable, scattered, streamed
 from windrow.spark.task import BUCKET, Stage
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """What `Operator.on_spark` was asked for."""
-
-    time: str | Sequence[str] | None = None
-    punctuation: str | None = None
-    side_rows: bool = False
-    buckets: int = 16
-    watermark: str | None = None
-    metrics: str = "windrow"
-
-
-def on_spark(operator: Operator, frames: Sequence[DataFrame], options: Options) -> DataFrame:
+def on_spark(operator: Operator, frames: Sequence[DataFrame], options: PolicyOptions) -> DataFrame:
     """See `Operator.on_spark`."""
     job = _Job(operator, frames, options)
     if job.streaming:
@@ -57,10 +46,10 @@ def gather(task: PolicyTask) -> Stage:
 class _Job:
     """An operator and its DataFrames. Everything that can be wrong before a row was seen is refused here."""
 
-    def __init__(self, operator: Operator, frames: Sequence[DataFrame], options: Options) -> None:
+    def __init__(self, operator: Operator, frames: Sequence[DataFrame], options: PolicyOptions) -> None:
         self._operator, self._frames, self._options = operator, frames, options
-        require_buckets(options.buckets)
         self._check_inputs()
+        require_supported(frames[0].sparkSession.version, what="Spark")
         windows = [window for window in operator.windows if window is not None]
         # Such partitions make room for each other: they have to be in one place.
         together = (PartitionCount, TupleCount)
@@ -140,7 +129,8 @@ class _Job:
     def _check_streams(self) -> None:
         if not self.streaming:
             return
-        require_rocks(self._frames[0])
+        for df in self._frames:
+            require_streamable(df)
         for df, time in zip(self._frames, self.times, strict=False):
             column, known = self._options.watermark or time, watermarked(df)
             if not known:

@@ -7,6 +7,7 @@ it as bytes, and nothing here needs windows before there are rows.
 from __future__ import annotations
 
 import hashlib
+import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -69,9 +70,7 @@ class PolicyTask:
 
     def made(self, clock: Any) -> Operator:
         """A fresh operator on this clock."""
-        from pyspark import cloudpickle
-
-        kind, args, options = cloudpickle.loads(self.recipe)
+        kind, args, options = pickle.loads(self.recipe)
         return kind(*args, **options, **({"clock": clock} if self.clocked else {}))
 
     def judge(self) -> Judge:

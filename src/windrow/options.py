@@ -1,0 +1,204 @@
+"""Options of running operators, each spelled once: a frozen value, checked when it is made.
+
+    OperatorOptions    how an operator runs, wherever it runs
+    PlacementOptions   how rows travel on Spark, whatever becomes of them there
+    PolicyOptions      the same for operators over policy windows
+    SparkOptions       both, and which path a query takes
+
+`keywords_of` makes the fields of such a value the keyword arguments of a function, for readers, type
+checkers and `inspect.signature` alike. The function itself gets the value.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
+
+from windrow.durations import Duration, DurationLike, parse_duration
+from windrow.errors import QueryError
+from windrow.stores import store_named
+from windrow.wording import choices
+
+MODES = ("append", "update")
+PATHS = ("auto", "pushdown", "general")
+MOST_BUCKETS = 1 << 15
+
+Keywords = ParamSpec("Keywords")
+Value = TypeVar("Value")
+Taken = TypeVar("Taken", covariant=True)
+Owner = TypeVar("Owner")
+Frame = TypeVar("Frame")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, kw_only=True)
+class OperatorOptions:
+    """How an operator runs.
+
+    Parameters
+    ----------
+    mode
+        "append" (default) emits each window once, final; "update" emits it when the watermark reaches its
+        end and again whenever a late event revises it.
+    lateness
+        How long after its end a window still takes events; 0 by default.
+    on_bad
+        "raise" (default) refuses a batch with a bad row, "divert" sets the row aside.
+    max_slices
+        At most this many slices are held at once, counted once per key, and at most this many events that
+        wait for their order to be known.
+    max_ahead
+        Events further than this ahead of the watermark are bad rows; None (default) takes them.
+    store
+        How slices are merged into windows: "auto" (default), or the name of one of `windrow.stores`.
+    """
+
+    mode: str = "append"
+    lateness: DurationLike = 0
+    on_bad: str = "raise"
+    max_slices: int = 100_000_000
+    max_ahead: DurationLike | None = None
+    store: str = "auto"
+
+    def __post_init__(self) -> None:
+        if self.mode not in MODES:
+            raise QueryError(f"mode must be one of {', '.join(MODES)}, not {self.mode!r}")
+        if self.on_bad not in ("raise", "divert"):
+            raise QueryError(f"on_bad must be raise or divert, not {self.on_bad!r}")
+        if self.allowed_lateness.magnitude < 0:
+            raise QueryError(f"lateness must not be negative, but is {self.lateness!r}")
+        if self.bound_ahead is not None and self.bound_ahead.magnitude <= 0:
+            raise QueryError(f"max_ahead must be longer than zero, not {self.max_ahead!r}")
+        whole = isinstance(self.max_slices, int) and not isinstance(self.max_slices, bool)
+        if not whole or self.max_slices < 1:
+            raise QueryError(f"max_slices must be at least 1, not {self.max_slices!r}")
+        if self.store != "auto":
+            store_named(self.store)
+
+    @property
+    def allowed_lateness(self) -> Duration:
+        """`lateness`, parsed."""
+        return parse_duration(self.lateness, what="lateness")
+
+    @property
+    def bound_ahead(self) -> Duration | None:
+        """`max_ahead`, parsed."""
+        return None if self.max_ahead is None else parse_duration(self.max_ahead, what="max_ahead")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlacementOptions:
+    """How rows travel on Spark.
+
+    Parameters
+    ----------
+    side_rows
+        Whether late and bad rows are rows of the result, as they came, in the columns `side`, `side_reason`
+        and `side_row`; False by default. How many there are is in the observed metrics either way.
+    buckets
+        Over how many buckets keys are spread, each answered by one operator; 16 by default.
+    watermark
+        The column that carries the stream's watermark; the time column by default.
+    metrics
+        The name of the observed metrics in the progress of a stream; "windrow" by default.
+    """
+
+    side_rows: bool = False
+    buckets: int = 16
+    watermark: str | None = None
+    metrics: str = "windrow"
+
+    def __post_init__(self) -> None:
+        number = isinstance(self.buckets, int) and not isinstance(self.buckets, bool)
+        if not number or not 1 <= self.buckets <= MOST_BUCKETS:
+            raise QueryError(f"buckets must be a number from 1 to {MOST_BUCKETS:,}, not {self.buckets!r}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PolicyOptions(PlacementOptions):
+    """How an operator over policy windows runs on Spark: all of `PlacementOptions`, and where order comes from.
+
+    Parameters
+    ----------
+    time
+        The column by which rows come in order, or one for each input. None for windows that go by the clock:
+        rows enter as they come, and timers do the rest.
+    punctuation
+        A boolean column that is true in rows that are punctuations.
+    """
+
+    time: str | Sequence[str] | None = None
+    punctuation: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparkOptions(PlacementOptions, OperatorOptions):
+    """How a query runs on Spark: all of `OperatorOptions` and `PlacementOptions`, and a path.
+
+    Parameters
+    ----------
+    path
+        "pushdown" or "general" insists on one way to compute the result; "auto" by default.
+    """
+
+    path: str = "auto"
+
+    def __post_init__(self) -> None:
+        OperatorOptions.__post_init__(self)
+        PlacementOptions.__post_init__(self)
+        if self.path not in PATHS:
+            raise QueryError(f"path must be one of {', '.join(PATHS)}, not {self.path!r}")
+
+    @property
+    def for_operators(self) -> OperatorOptions:
+        """What each operator is told: nothing about Spark."""
+        return OperatorOptions(**{field.name: getattr(self, field.name) for field in fields(OperatorOptions)})
+
+
+class Taking(Protocol[Keywords, Taken]):
+    """What `keywords_of` gives: a decorator of methods that take the value as `options`."""
+
+    @overload
+    def __call__(
+        self, method: Callable[[Owner, Taken], Result], /
+    ) -> Callable[Concatenate[Owner, Keywords], Result]: ...
+    @overload
+    def __call__(
+        self, method: Callable[[Owner, Frame, Taken], Result], /
+    ) -> Callable[Concatenate[Owner, Frame, Keywords], Result]: ...
+    @overload
+    def __call__(self, method: Callable[..., Result], /) -> Callable[..., Result]: ...
+
+
+def keywords_of(options: Callable[Keywords, Value]) -> Taking[Keywords, Value]:
+    """Decorate a method whose last parameter is `options`: callers give the fields of that value as keywords.
+
+    >>> class Query:
+    ...     @keywords_of(OperatorOptions)
+    ...     def operator(self, options):
+    ...         return options.mode
+    >>> Query().operator(mode="update")
+    'update'
+    """
+    make, fields_of = cast(Callable[..., Any], options), inspect.signature(options).parameters
+
+    def decorated(method: Callable[..., Any]) -> Callable[..., Any]:
+        own = inspect.signature(method)
+        shown = [*list(own.parameters.values())[:-1], *fields_of.values()]
+        signature = own.replace(parameters=shown)
+
+        @wraps(method)
+        def with_keywords(*places: Any, **keywords: Any) -> Any:
+            for name in keywords.keys() - signature.parameters.keys():
+                raise TypeError(f"{method.__name__}() has no option {name!r}{choices(name, fields_of)}")
+            bound = signature.bind(*places, **keywords)
+            chosen = {name: bound.arguments.pop(name) for name in fields_of if name in bound.arguments}
+            return method(*bound.args, options=make(**chosen))
+
+        with_keywords.__signature__ = signature  # type: ignore[attr-defined]
+        return with_keywords
+
+    return cast(Taking[Keywords, Value], decorated)

@@ -1,0 +1,229 @@
+"""Whether a pipeline fits the columns that its source declares, found in the file alone and without Spark.
+
+Each window, aggregate and key is tried by itself: an operator of the engine is prepared for the declared columns with
+it, and with sound ones otherwise. So the engine's own words say what is wrong, and no problem hides another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from windrow.aggregates.count import count
+from windrow.engine.operator import Operator
+from windrow.errors import QueryError
+from windrow.measure import Measure
+from windrow.options import SparkOptions
+from windrow.pipelines.columns import MOMENT, avro_columns, sql_columns
+from windrow.pipelines.document import SpecError, Value
+from windrow.pipelines.spec import AHEAD, IN_KAFKA, IN_POSTGRES, SIDE, SOURCES, PostgresSink
+from windrow.schema import no_such_column
+from windrow.span import ZERO, Span, require_one_learner
+from windrow.spec import QuerySpec
+from windrow.windows.tumbling import Tumbling
+
+# The name of the window and the aggregate with which others are tried.
+_SOUND = "windrow tries"
+
+
+def misfits(found: Mapping[str, Value], parts: Mapping[str, Any], asked: Mapping[str, Any]) -> list[str]:
+    """All that does not fit, with its place.
+
+    `found` are the fields of the file; `parts` and `asked` what could be read of them and of the query's.
+    """
+    problems: list[str] = []
+    try:
+        source = _fields(found["source"])
+        place = source["schema"]
+        schema = _declared(place, source, problems)
+        query_fields = found["query"].fields(problems=[])
+    except (KeyError, SpecError):  # nothing is declared, or what was wrong with it has been told
+        return problems
+    if schema is not None:
+        _Fitting(found, parts, asked, query_fields, schema, place, problems).check(in_kafka="kafka" in source)
+    return problems
+
+
+def _fields(source: Value) -> dict[str, Value]:
+    """The fields of a source, also where they stand behind its name."""
+    fields = source.fields(problems=[])
+    inner = [
+        value.fields(problems=[]) for name, value in fields.items() if name in SOURCES and value.is_mapping
+    ]
+    return {**fields, **(inner[0] if inner else {})}
+
+
+def _declared(place: Value, source: Mapping[str, Value], problems: list[str]) -> pa.Schema | None:
+    """The columns of a source; None if they cannot be read."""
+    is_avro = "format" in source and source["format"].scalar() == "avro"
+    if place.is_mapping and not is_avro:
+        columns = {name: _tried(v, problems, partial(_type, v)) for name, v in place.fields().items()}
+        return None if None in columns.values() else pa.schema(columns)
+    read = avro_columns if is_avro else sql_columns
+    return _tried(place, problems, lambda: read("" if place.is_mapping else place.text("a schema")))
+
+
+def _type(value: Value) -> pa.DataType:
+    return sql_columns(f"c {value.text('a type')}").field(0).type
+
+
+def _tried(place: Value, problems: list[str], attempt: Callable[[], Any]) -> Any:
+    """What the attempt gives; None if it fails, which is then a problem at this place."""
+    try:
+        return attempt()
+    except SpecError:  # told where the field was read
+        return None
+    except QueryError as problem:
+        problems += place.problem(str(problem)).problems
+        return None
+
+
+class _Fitting:
+    """One file and the columns that it declares."""
+
+    def __init__(
+        self,
+        found: Mapping[str, Value],
+        parts: Mapping[str, Any],
+        asked: Mapping[str, Any],
+        query_fields: Mapping[str, Value],
+        schema: pa.Schema,
+        declared: Value,
+        problems: list[str],
+    ) -> None:
+        self.found, self.parts, self.asked = found, parts, asked
+        self.query = query_fields
+        self.schema, self.declared, self.problems = schema, declared, problems
+
+    def check(self, *, in_kafka: bool) -> None:
+        self._check_names(IN_KAFKA if in_kafka else ())
+        self._check_time()
+        keys = self.query.get("key")
+        for place, column in zip(_items(keys), self.asked.get("key", ()), strict=False):
+            self._check_part(place, (column,), "key", key=column)
+        for name, window in self.asked.get("windows", {}).items():
+            place = self.query["windows"].fields()[name]
+            self._check_part(place, window.columns, f"window {name!r}", windows={name: window})
+        for name, aggregate in self.asked.get("aggregates", {}).items():
+            place = self.query["aggregates"].fields()[name]
+            self._check_part(place, aggregate.columns, f"aggregate {name!r}", aggregates={name: aggregate})
+        if "lateness" in self.asked:
+            self._prepared(self.query["lateness"], options={"lateness": self.asked["lateness"]})
+        dedupe = self.parts.get("dedupe")
+        if dedupe is not None:
+            self._has(self.found["dedupe"].mention(dedupe.id), (dedupe.id,))
+        if not self.problems and "query" in self.parts:
+            spec, place = self.parts["query"], self.found["query"]
+            self._prepared(place, key=spec.key, windows=spec.windows, aggregates=spec.aggregates)
+            buckets = self.asked.get("buckets", 16)
+            _tried(place, self.problems, lambda: require_one_learner(spec.time, spec.key, buckets))
+
+    def _wrong(self, place: Value, sentence: str) -> None:
+        self.problems += place.problem(sentence).problems
+
+    def _check_names(self, taken: tuple[str, ...]) -> None:
+        """Names that a source, Spark or the sink needs for itself; Spark does not tell capitals from small letters."""
+        taken += (AHEAD,) if self.asked.get("on_bad") == "divert" else ()
+        self._refuse(self.declared, self.schema.names, taken, "a column")
+        key, aggregates = self.asked.get("key", ()), self.asked.get("aggregates", {})
+        taken = SIDE if self.asked.get("side_rows") else ()
+        taken += IN_POSTGRES if isinstance(self.parts.get("sink"), PostgresSink) else ()
+        self._refuse(self.found["query"], [*key, *aggregates], taken, "a column of the result")
+
+    def _refuse(self, place: Value, names: list[str], taken: tuple[str, ...], what: str) -> None:
+        seen = {name.lower() for name in taken}
+        for name in names:
+            if name.lower() in seen:
+                self._wrong(
+                    place.mention(name),
+                    f"{what} cannot be called {name!r}: that name, in capitals or small letters, is taken",
+                )
+            seen.add(name.lower())
+
+    def _check_time(self) -> None:
+        """The time and the watermark; where one is wrong, the rest is tried with a sound one."""
+        self.time: str | Span = self.asked.get("time", _SOUND)
+        start, end = (
+            (self.time.start, self.time.end) if isinstance(self.time, Span) else (self.time, self.time)
+        )
+        mark, on = self.parts.get("watermark"), end
+        if mark is not None and mark.on is not None:
+            on = mark.on
+            if self._has(self.found["watermark"], (on,)):
+                self._needs_moment(self.found["watermark"], on)
+        sound = False
+        if "time" in self.asked:
+            place = self.query["time"]
+            sound = self._has(place, (start,) if start == end else self.time.columns)
+            sound = sound and self._is_measure(place.mention(start), start)
+            sound = sound and (on != end or self._needs_moment(place, end)) and self._prepared(place)
+        if not sound:
+            self.time = start
+            others = [field for field in self.schema if field.name != start]
+            self.schema = pa.schema([*others, pa.field(start, MOMENT)])
+
+    def _is_measure(self, place: Value, name: str) -> bool:
+        type_ = self.schema.field(name).type
+        return _tried(place, self.problems, lambda: Measure(name, type_)) is not None
+
+    def _needs_moment(self, place: Value, name: str) -> bool:
+        type_ = self.schema.field(name).type
+        if type_ != MOMENT:
+            sentence = f"a watermark needs a column of type timestamp, and {name!r} is {type_}"
+            self._wrong(place.mention(name), sentence)
+        return type_ == MOMENT
+
+    def _check_part(self, place: Value, columns: tuple[str, ...], named: str, **parts: Any) -> None:
+        if self._has(place, columns):
+            self._prepared(place.mention(columns[0]) if len(columns) == 1 else place, named, **parts)
+
+    def _has(self, place: Value, columns: tuple[str, ...]) -> bool:
+        missing = [name for name in columns if name not in self.schema.names]
+        for name in missing:
+            self._wrong(place.mention(name), no_such_column(name, self.schema.names))
+        return not missing
+
+    def _prepared(
+        self,
+        place: Value,
+        named: str = "",
+        *,
+        key: Any = (),
+        windows: Any = None,
+        aggregates: Any = None,
+        options: Any = None,
+    ) -> bool:
+        """Whether an operator with these parts can be prepared for the columns."""
+        first = self.time.start if isinstance(self.time, Span) else self.time
+        unit = Measure(first, self.schema.field(first).type).duration(1)
+        try:
+            asked = QuerySpec.checked(
+                self.time,
+                key,
+                windows or {_SOUND: Tumbling(unit, ZERO)},
+                aggregates or {_SOUND: count()},
+            )
+            operator = Operator(asked, SparkOptions(**(options or {})).for_operators)
+            operator.prepare(self.schema)
+        except QueryError as problem:
+            self._wrong(place, str(problem).removeprefix(f"{named}: "))
+            return False
+        unfit = [f for f in operator.engines[0].result_schema if self._is_unfit(f.type)]
+        if unfit:
+            shown = ", ".join(f"{field.name!r} ({field.type})" for field in unfit)
+            self._wrong(place, f"PostgreSQL has no type for {shown}")
+        return not unfit
+
+    def _is_unfit(self, type_: pa.DataType) -> bool:
+        """Whether the sink cannot keep values of this type."""
+        kinds = (pa.types.is_duration, pa.types.is_time, pa.types.is_null, pa.types.is_interval)
+        return isinstance(self.parts.get("sink"), PostgresSink) and any(is_kind(type_) for is_kind in kinds)
+
+
+def _items(value: Value | None) -> list[Value]:
+    if value is None:
+        return []
+    return value.items() if value.is_list else [value]

@@ -1,0 +1,92 @@
+"""What messages are made of: articles, and what somebody meant who wrote a name that is not there."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+# What other libraries call them, where spelling alone does not lead there.
+_ELSEWHERE = {
+    "argmax": ("arg_max", "max_by"),
+    "argmin": ("arg_min", "min_by"),
+    "bigint": ("int64",),
+    "boolean": ("bool",),
+    "collect": ("array_agg", "collect_list", "list"),
+    "console": ("stdout",),
+    "correlation": ("corr",),
+    "covariance": ("cov",),
+    "cumulate": ("expanding",),
+    "distinct": ("count_distinct", "n_unique", "nunique"),
+    "double": ("float64",),
+    "int": ("int32",),
+    "mean": ("average", "avg"),
+    "quantile": ("percentile",),
+    "sliding": ("hop", "hopping", "rolling"),
+    "slope": ("regr_slope",),
+    "stddev": ("std",),
+    "string": ("char", "str", "text", "varchar"),
+    "sum": ("total",),
+    "timestamp": ("datetime",),
+    "tumbling": ("tumble",),
+    "variance": ("var",),
+}
+
+
+def with_article(noun: str) -> str:
+    """A noun with a or an before it.
+
+    >>> with_article("window"), with_article("aggregate")
+    ('a window', 'an aggregate')
+    """
+    return f"{'an' if noun[:1].lower() in 'aeiou' else 'a'} {noun}"
+
+
+def listed(values: Iterable[object]) -> str:
+    """Values in quotes, one after the other."""
+    return ", ".join(map(repr, values))
+
+
+def nearest(name: object, known: Iterable[str]) -> str | None:
+    """The name that somebody may have meant who wrote one that is not there; None if no other is near.
+
+    >>> nearest("avg", ["mean", "sum"]), nearest("usr", ["ts", "user"]), nearest("x", ["ts"])
+    ('mean', 'user', None)
+    """
+    spelled = {other.lower(): other for other in known}
+    word = str(name).lower()
+    near = [here for here, there in _ELSEWHERE.items() if word in there]
+    near += difflib.get_close_matches(word, spelled, n=1, cutoff=0.7)
+    return next((spelled[other] for other in near if other in spelled), None)
+
+
+def did_you_mean(name: object, known: Iterable[str]) -> str:
+    """A question behind a name that is not there, or nothing if no other is near.
+
+    >>> did_you_mean("avg", ["mean", "sum"])
+    "; did you mean 'mean'?"
+    """
+    meant = nearest(name, known)
+    return "" if meant is None else f"; did you mean {meant!r}?"
+
+
+def near(name: object, known: Iterable[str]) -> str:
+    """The same in parentheses, within a sentence.
+
+    >>> near("cuont", ["count", "delta"])
+    " (did you mean 'count'?)"
+    """
+    meant = nearest(name, known)
+    return "" if meant is None else f" (did you mean {meant!r}?)"
+
+
+def choices(name: object, known: Iterable[str]) -> str:
+    """What follows a name that is not there: the likeliest other one, and all of them.
+
+    >>> choices("evry", ["length", "every"])
+    "; did you mean 'every'? Choose from length, every"
+    >>> choices("delta", ["kafka", "parquet"])
+    '; choose from kafka, parquet'
+    """
+    names = list(known)
+    meant = did_you_mean(name, names)
+    return f"{meant} Choose from {', '.join(names)}" if meant else f"; choose from {', '.join(names)}"

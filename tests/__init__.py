@@ -1,0 +1,1 @@
+"""Tests; what several of them share is `specimens`, `functions`, and the referee."""
