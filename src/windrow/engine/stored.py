@@ -198,7 +198,13 @@ def _written(
     read = "".join(
         f"cells[{i}][np.uint64(i)]{'' if w is None else '.copy()'}, " for i, w in enumerate(widths)
     )
-    write = "".join(f"    cells[{i}][np.uint64(i)] = partial[{i}]\n" for i in range(len(widths)))
+    # Number by number: Numba's assignment of a row takes long to compile.
+    write = "".join(
+        f"    cells[{i}][np.uint64(i)] = partial[{i}]\n"
+        if width is None
+        else f"    for j in range({width}):\n        cells[{i}][np.uint64(i), j] = partial[{i}][j]\n"
+        for i, width in enumerate(widths)
+    )
     source += f"\n\ndef load(cells, i):\n    return ({read})\n\n\ndef put(cells, i, partial):\n{write or '    pass'}\n"
     source += f"\n\ndef give(cells, i, partial, n):\n{write or '    pass'}\n"
     given = {name: function for name, function in needed.items() if function is not None}
