@@ -18,6 +18,9 @@ PYTHON ?= python3
 PY := .venv/bin/python
 READY := .venv/ready
 
+# Tests start many processes. Without bytecode on disk each compiles what it imports anew: 2.2 s instead of 0.9 s for windrow and PySpark.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help demo demo-spark test test-nightly test-versions java kafka postgres bench bench-spark bench-pipelines check picture clean
 
