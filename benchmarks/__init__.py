@@ -2,6 +2,8 @@
 
     windows         one key, 1 to 1,000 windows, in order and with late events
     small_batches   1,000 events at a time: throughput and latency
+    growth          100 events at a time, by how much history is held
+    adding          windows added to a running operator, beside the same from the start
     aggregates      what other aggregates cost, beside an integer sum
     keyed           1,000 to 1,000,000 keys, integer and string, and the memory they take
     median          the exact median of 20 windows at once

@@ -18,6 +18,8 @@ from benchmarks.support.harness import SCALES, Table
 QUESTIONS = (
     "windows",
     "small_batches",
+    "growth",
+    "adding",
     "aggregates",
     "keyed",
     "median",

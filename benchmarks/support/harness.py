@@ -88,13 +88,17 @@ class Line:
 
 @dataclass(frozen=True)
 class Table:
-    """Lines with the same columns; `ours` and `beside` are the two columns that a summary shows."""
+    """Lines with the same columns; `ours` and `beside` are the two columns that a summary shows.
+
+    `also` are further columns of windrow's own, which can be compared from version to version as `ours` can.
+    """
 
     title: str
     lines: tuple[Line, ...]
     ours: str
     beside: str | None = None
     note: str = ""
+    also: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for line in self.lines:

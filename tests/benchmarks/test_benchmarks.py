@@ -18,6 +18,8 @@ ROOT = Path(__file__).resolve().parents[2]
 QUESTIONS = (
     "windows",
     "small_batches",
+    "growth",
+    "adding",
     "aggregates",
     "keyed",
     "median",
@@ -40,8 +42,36 @@ SLICED = [
     "session",
     "punctuated",
 ]
+GROWING = [
+    "tumbling",
+    "session",
+    "tumbling and session",
+    "rows",
+    "punctuated",
+    "deterministic",
+    "spans",
+    "ten mixed",
+]
+ADDED = [
+    "ten tumblings",
+    "ten sessions",
+    "ten counts",
+    "five tumblings, five sessions",
+    "five tumblings, five counts",
+    "five sessions, five counts",
+]
 # The lines of each table, at tiny scale.
 LINES = {
+    "growth": [
+        *[[f"{query}, {mode}" for query in GROWING for mode in ("append", "update")] for _ in range(2)],
+        [
+            f"{history} held, {mode}, {order}"
+            for order in ("in order", "a late event")
+            for mode in ("append", "update")
+            for history in ("1,000", "2,000")
+        ],
+    ],
+    "adding": [ADDED, ADDED],
     "sessions": [
         [
             f"{count} windows and a session, {order}"
@@ -370,3 +400,36 @@ def test_one_that_fails_is_reported_and_the_others_go_on(
     assert "the rival is asleep" in printed.err
     assert "failed: windows" in printed.out
     assert "Speed" in printed.out
+
+
+def test_an_added_window_with_a_wrong_row_is_noticed(load: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    adding = load("adding")
+    adding.check(("sessions",))
+    right = adding.Pair.take
+
+    def wrong(pair: Any, name: str, batch: pa.RecordBatch) -> pa.Table:
+        return right(pair, name, batch.slice(1) if name == "added" else batch)
+
+    monkeypatch.setattr(adding.Pair, "take", wrong)
+    with pytest.raises(AssertionError, match="sessions 1, added"):
+        adding.check(("sessions",))
+
+
+def test_a_late_event_is_in_the_middle_of_the_history(load: Any) -> None:
+    growth = load("growth")
+    source = growth.Source(1_000, late=True)
+    for _ in source.filling():
+        pass
+    for _ in range(50):
+        before = source.now
+        first, *others = source.call()["ts"].to_pylist()
+        assert before - 750 <= first <= before - 250
+        assert others == list(range(before + 2, before + 101))
+
+
+def test_a_history_is_measured_by_a_bounded_number_of_calls(load: Any) -> None:
+    bounds = load("growth").Bounds(few=3, enough=20, many=200, patience=4, seconds=0.5)
+    calls = {}
+    for each in (0.0001, 0.01, 0.1, 1, 5):
+        calls[each] = next(count for count in range(1_000) if bounds.reached(count, count * each))
+    assert calls == {0.0001: 200, 0.01: 50, 0.1: 20, 1: 4, 5: 3}
