@@ -20,4 +20,6 @@ Every figure stands beside what it is compared with, measured in the same run: c
 turns, each keeps its best time (`support/harness.py`). Every module first checks that the answers
 are right, which also compiles the code that is timed. The answers to `rivals` and `spans` and of all
 windows that depend on the events are compared row by row.
+
+`python -m benchmarks.before COMMIT` puts the same questions to the source of a commit, and tells what is slower now.
 """

@@ -1,4 +1,4 @@
-"""`python -m benchmarks [name ...] [--scale tiny|small|full] [--out DIR] [--write]`."""
+"""`python -m benchmarks [name ...] [--scale tiny|small|full] [--out DIR] [--json FILE] [--write]`."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ def arguments(given: list[str] | None) -> argparse.Namespace:
         metavar="DIR",
         help="write to DIR/benchmarks.md, where benchmarks that do not run now keep what they have",
     )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to FILE, for programs")
     parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md, its summary included")
     options = parser.parse_args(given)
     if unknown := [name for name in options.names if name not in QUESTIONS]:
@@ -95,6 +96,8 @@ def main(given: list[str] | None = None) -> int:
         for table in results[name]:
             report.show(console, table)
         console.print(f"{name} took {time.perf_counter() - start:.0f} s\n", style="dim", highlight=False)
+    if options.json is not None:
+        options.json.write_text(report.for_programs(results, options.scale))
     failed = [name for name in options.names if name not in results]
     if failed:
         console.print(f"[red]failed: {', '.join(failed)}[/]")

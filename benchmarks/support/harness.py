@@ -90,7 +90,7 @@ class Line:
 class Table:
     """Lines with the same columns; `ours` and `beside` are the two columns that a summary shows.
 
-    `also` are further columns of windrow's own, which can be compared from version to version as `ours` can.
+    `also` are further columns of windrow's own, which `benchmarks.before` compares as it does `ours`.
     """
 
     title: str
@@ -109,6 +109,11 @@ class Table:
     def columns(self) -> list[str]:
         """Every column that a line fills, in order of first appearance."""
         return list(dict.fromkeys(column for line in self.lines for column in line.figures))
+
+
+def is_speed(column: str) -> bool:
+    """Whether more is better in a column; else its figures are times, sizes or counts."""
+    return column.endswith("/s")
 
 
 Name = TypeVar("Name")

@@ -1,13 +1,16 @@
-"""Results for people: tables in the terminal, a page for the docs, a summary of its own in front."""
+"""Results: tables in the terminal, a page for the docs with a summary in front, and JSON for programs."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table as RichTable
 
+import windrow
 from benchmarks.support.harness import Figure, Line, Table
 
 OPEN, CLOSE = "<!-- benchmarks -->", "<!-- /benchmarks -->"
@@ -97,6 +100,13 @@ def summary(results: Results, machine: Mapping[str, str], command: str) -> str:
             )
     header = ["", "windrow", "beside", "target", "met"]
     return f"{markdown_table(header, rows)}\n\n`{command}` on {machine['CPU']}, {machine['Date']}."
+
+
+def for_programs(results: Results, scale: str) -> str:
+    """All tables by question as JSON, and the file of the windrow that was measured."""
+    tables = {name: [asdict(table) for table in tables] for name, tables in results.items()}
+    measured = {"windrow": windrow.__file__, "scale": scale, "questions": tables}
+    return json.dumps(measured, indent=1, default=lambda figure: figure.item())  # NumPy's numbers
 
 
 def halves(path: Path) -> tuple[str, str]:

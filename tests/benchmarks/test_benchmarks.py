@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import json
+import subprocess
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -433,3 +435,75 @@ def test_a_history_is_measured_by_a_bounded_number_of_calls(load: Any) -> None:
     for each in (0.0001, 0.01, 0.1, 1, 5):
         calls[each] = next(count for count in range(1_000) if bounds.reached(count, count * each))
     assert calls == {0.0001: 200, 0.01: 50, 0.1: 20, 1: 4, 5: 3}
+
+
+def test_figures_are_written_for_programs(
+    load: Any, harness: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(load("median"), "measure", lambda scale: example(harness)["speed"])
+    path = tmp_path / "figures.json"
+    assert load("__main__").main(["median", "--scale", "tiny", "--json", str(path)]) == 0
+    written = json.loads(path.read_text())
+    assert written["windrow"] == wr.__file__
+    before = load("before")
+    figures = before.figures_of(written["questions"]["median"])
+    assert figures == {("Speed", "fast", "M/s"): 312.4, ("Speed", "slow", "M/s"): 2.5}
+
+
+def test_only_windrow_is_compared_with_before_where_rivals_have_lines_too(load: Any) -> None:
+    ours = {"name": "windrow", "figures": {"M events/s": 90.0}}
+    theirs = {"name": "polars: group_by", "figures": {"M events/s": 45.0, "faster by": 2.0}}
+    table = {"title": "Job", "ours": "faster by", "beside": "M events/s", "lines": [ours, theirs]}
+    assert load("before").figures_of([table]) == {("Job", "windrow", "M events/s"): 90.0}
+
+
+def test_speed_is_more_than_one_where_rates_rise_and_times_fall(load: Any) -> None:
+    before = load("before")
+    rate, cost, gone = ("a", "b", "M events/s"), ("a", "b", "ms"), ("a", "gone", "ms")
+    then = before.better({rate: 1.0, cost: 4.0, gone: 1.0}, {rate: 2.0, cost: 8.0})
+    assert then == {rate: 2.0, cost: 4.0, gone: 1.0}
+    found = list(before.speeds(then, {rate: 3.0, cost: 5.0}))
+    assert found == [(rate, 2.0, 3.0, 1.5), (cost, 4.0, 5.0, 0.8)]
+
+
+def test_a_commit_is_there_as_long_as_it_is_compared(load: Any, tmp_path: Path) -> None:
+    before, repository = load("before"), tmp_path / "repository"
+
+    def git(*arguments: str) -> str:
+        named = ["-c", "user.name=a", "-c", "user.email=a@b"]
+        command = ["git", "-C", str(repository), *named, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+    repository.mkdir()
+    git("init", "--quiet")
+    (repository / "file").write_text("then")
+    git("add", "file")
+    git("commit", "--quiet", "--message", "then")
+    (repository / "file").write_text("now")
+    seen: list[Path] = []
+
+    def interrupted() -> None:
+        with before.checked_out("HEAD", repository) as tree:
+            assert (tree / "file").read_text() == "then"
+            seen.append(tree)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert not seen[0].exists()
+    assert len(git("worktree", "list").splitlines()) == 1
+    with (
+        pytest.raises(SystemExit, match="nothing cannot be checked out"),
+        before.checked_out("nothing", repository),
+    ):
+        pass
+
+
+def test_a_question_that_a_source_cannot_run_says_why(load: Any, tmp_path: Path) -> None:
+    before = load("before")
+    (tmp_path / "src" / "windrow").mkdir(parents=True)
+    (tmp_path / "src" / "windrow" / "__init__.py").write_text("raise ImportError('too old')")
+    trees = {"then": before.tree_of(tmp_path, "windows")}
+    assert trees["then"].benchmarks == ROOT
+    with pytest.raises(before.CannotRun, match="the source of then cannot run it: ImportError: too old"):
+        before.compare(trees, "windows", "tiny", 1)
