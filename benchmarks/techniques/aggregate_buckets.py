@@ -176,7 +176,7 @@ class Buckets(Wheeled):
             )
         )
 
-    def due(self, after: Tick, until: Tick, watermark: Tick) -> Iterator[Rows]:
+    def ended(self, after: Tick, until: Tick, watermark: Tick) -> Iterator[Rows]:
         w = self.windows
         placement, number, cell = list_ended(w, self.wheel, until, self.stride, self.held)
         if not len(cell):

@@ -146,7 +146,7 @@ class _Tree(Method):
         self._queues = Queues(clock, new_base, capacity - 1, front, end)
         self._cells = cells
 
-    def due(self, after: Tick, until: Tick, watermark: Tick) -> Iterator[Rows]:
+    def ended(self, after: Tick, until: Tick, watermark: Tick) -> Iterator[Rows]:
         windows = windows_due(self.windows, self._queues, after, until)
         if len(windows):
             yield self._rows(windows)

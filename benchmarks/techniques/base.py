@@ -32,8 +32,9 @@ from windrow.engine.binding import Answer
 from windrow.engine.columns import shown
 from windrow.engine.emission import WINDOW_TYPE
 from windrow.engine.engine import Engine
-from windrow.engine.loads import Events
+from windrow.engine.loads import Events, Parcel
 from windrow.engine.operator import Operator
+from windrow.engine.staging import Staged
 from windrow.errors import DataError, QueryError, StateError, UserFunctionError, WindrowError
 from windrow.measure import Tick
 from windrow.options import OperatorOptions
@@ -86,7 +87,7 @@ class Method(Engine):
         """Take events in; `keys` are key numbers, None if there is no key; `ordered` if times ascend."""
         raise NotImplementedError
 
-    def due(self, after: Tick, until: Tick, watermark: Tick) -> Iterator[Rows]:
+    def ended(self, after: Tick, until: Tick, watermark: Tick) -> Iterator[Rows]:
         """The windows that end in (after, until]; no event before `watermark` is expected."""
         raise NotImplementedError
 
@@ -169,23 +170,26 @@ class Method(Engine):
             problem = "comes after a later event or watermark, and this technique takes events in order only"
             raise DataError(self.measure.column, row, value, problem)
 
-    def take(self, events: Events) -> None:
-        """Take good events in."""
-        with self.no_new_keys_on_failure():
-            encoded = self.encode(events.batch)
-            if not self.partials.masked and any(p is not None for p in encoded[1].values()):
-                self.partials.masked = True
-                self.widen()
-            times = read_only(events.times)
-            numbers = self.keys.numbers(events.batch)
-            keys = None if numbers is None else numbers.astype(np.int64)
-            arrival = events.arrival + np.arange(len(times) if self.partials.timed else 0)
-            inputs = self.partials.inputs(encoded, times, arrival)
-            columns = tuple(map(read_only, inputs))
-            self.insert(times, keys, columns, events.scan[2])
-            for window, sessions in enumerate(self.sessions):
-                placed = sessions.place(times, keys, self.keys.count)
-                self.into_sessions(window, placed, times, keys, columns)
+    def _stage(self, load: Events | Parcel, staged: Staged) -> None:
+        """Take good events in; only keys can be forgotten again."""
+        assert isinstance(load, Events)
+        self.take(load, self.number(load.batch, staged))
+
+    def take(self, events: Events, numbers: np.ndarray | None) -> None:
+        """Take good events in, of keys with these numbers."""
+        encoded = self.encode(events.batch)
+        if not self.partials.masked and any(p is not None for p in encoded[1].values()):
+            self.partials.masked = True
+            self.widen()
+        times = read_only(events.times)
+        keys = None if numbers is None else numbers.astype(np.int64)
+        arrival = events.arrival + np.arange(len(times) if self.partials.timed else 0)
+        inputs = self.partials.inputs(encoded, times, arrival)
+        columns = tuple(map(read_only, inputs))
+        self.insert(times, keys, columns, events.scan[2])
+        for window, sessions in enumerate(self.sessions):
+            placed = sessions.place(times, keys, self.keys.count)
+            self.into_sessions(window, placed, times, keys, columns)
         self.highest_time = events.high if self.highest_time is None else max(self.highest_time, events.high)
 
     def _recode(self, column: str, moved: np.ndarray) -> None:
@@ -206,17 +210,19 @@ class Method(Engine):
         """Up to where windows have been given out."""
         return self.clamp(self.lowest - 1) if self.watermark is None else self.horizon(self.watermark)
 
-    def advance(self, watermark: Tick) -> list[pa.RecordBatch]:
-        """The rows of the windows that this watermark completes."""
+    def due(self, watermark: Tick) -> list[pa.RecordBatch]:
         horizon = self.horizon(watermark)
-        rows = [self._batch(part) for part in self.due(self.reached, horizon, self.clamp(watermark))]
+        rows = [self._batch(part) for part in self.ended(self.reached, horizon, self.clamp(watermark))]
         for window, sessions in enumerate(self.sessions):
             over = sessions.over(self.passed(watermark))
             rows += [self._batch(part) for part in self.over(window, over)] if len(over) else []
+        return rows
+
+    def pass_to(self, watermark: Tick) -> None:
+        horizon = self.horizon(watermark)
         self.watermark = watermark
         self.threshold = max(self.threshold, self.windows.first_open_start(horizon))
         self.let_go(horizon)
-        return rows
 
     def _batch(self, rows: Rows) -> pa.RecordBatch:
         columns = [column.take(pa.array(rows.key)) for column in self.keys.columns]

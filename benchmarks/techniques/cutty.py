@@ -236,7 +236,7 @@ class _Cutty(Method):
         new.window[:, : old.made] = old.window[:, : old.made]
         self._answers = new
 
-    def due(self, after: Tick, until: Tick, watermark: Tick) -> Iterator[Rows]:
+    def ended(self, after: Tick, until: Tick, watermark: Tick) -> Iterator[Rows]:
         if self.highest_time is None:
             return
         self._pass(watermark)

@@ -166,7 +166,7 @@ class Fragmented(Wheeled):
             )
         )
 
-    def due(self, after: Tick, until: Tick, watermark: Tick) -> Iterator[Rows]:
+    def ended(self, after: Tick, until: Tick, watermark: Tick) -> Iterator[Rows]:
         w, cut, wheel = self.windows, self._cut, self.wheel
         points = (w.every.dtype.type(after), w.every.dtype.type(until))
         room = 1024

@@ -136,7 +136,7 @@ class _Shared(Method):
         )
         self.combines += int(combines)
 
-    def due(self, after: Tick, until: Tick, watermark: Tick) -> Iterator[Rows]:
+    def ended(self, after: Tick, until: Tick, watermark: Tick) -> Iterator[Rows]:
         tree = self._tree
         if self._until[1] == 1 and self._until[0] <= watermark:
             tree.make_room(1)

@@ -246,7 +246,7 @@ class Lists(Method):
         free[0] = count + more
         self._free = free
 
-    def due(self, after: Tick, until: Tick, watermark: Tick) -> Iterator[Rows]:
+    def ended(self, after: Tick, until: Tick, watermark: Tick) -> Iterator[Rows]:
         w = self.windows
         placement, number, slot = list_ended(w, self._wheel, until, 1, self._length)
         start = w.offset[placement] + number * w.every[placement]

@@ -123,7 +123,7 @@ class _Buffer(Method):
         tuples.matrix = matrix
         self._begin, self._end = 0, live
 
-    def due(self, after: Tick, until: Tick, watermark: Tick) -> Iterator[Rows]:
+    def ended(self, after: Tick, until: Tick, watermark: Tick) -> Iterator[Rows]:
         yield from self._folded(windows_due(self.windows, self._queue, after, until))
 
     def over(self, window: int, sessions: Over) -> Iterator[Rows]:

@@ -78,23 +78,18 @@ class Spanning(Method):
             places.append(found)
         return places
 
-    def take(self, events: Events) -> None:
-        """Take good events in."""
+    def take(self, events: Events, numbers: np.ndarray | None) -> None:
         assert events.lasts is not None
-        with self.no_new_keys_on_failure():
-            starts, lasts = read_only(events.times), read_only(events.lasts)
-            encoded = self.encode(events.batch)
-            if not self.partials.masked and any(p is not None for p in encoded[1].values()):
-                for group in {self.partials, *self.groups}:
-                    group.masked = True
-                self.widen()
-            numbers = self.keys.numbers(events.batch)
-            keys = None if numbers is None else numbers.astype(np.int64)
-            arrival = events.arrival + np.arange(len(starts) if self.partials.timed else 0)
-            inputs = tuple(
-                tuple(map(read_only, group.inputs(encoded, starts, arrival))) for group in self.groups
-            )
-            self.insert_spans(starts, lasts, keys, inputs)
+        starts, lasts = read_only(events.times), read_only(events.lasts)
+        encoded = self.encode(events.batch)
+        if not self.partials.masked and any(p is not None for p in encoded[1].values()):
+            for group in {self.partials, *self.groups}:
+                group.masked = True
+            self.widen()
+        keys = None if numbers is None else numbers.astype(np.int64)
+        arrival = events.arrival + np.arange(len(starts) if self.partials.timed else 0)
+        inputs = tuple(tuple(map(read_only, group.inputs(encoded, starts, arrival))) for group in self.groups)
+        self.insert_spans(starts, lasts, keys, inputs)
 
     # -- windows out -----------------------------------------------------------------------------
 

@@ -189,7 +189,7 @@ class _Sweeping(Spanning):
             sweep_.make_room(len(starts), max(1, self.keys.count))
             sweep_.take(starts, lasts, numbers, inputs, floor)
 
-    def due(self, after: Tick, until: Tick, watermark: Tick) -> Iterator[Rows]:
+    def ended(self, after: Tick, until: Tick, watermark: Tick) -> Iterator[Rows]:
         w, keys = self.windows, max(1, self.keys.count)
         size = max(1, BLOCK // keys)
         for i, sweep_ in enumerate(self._sweeps):

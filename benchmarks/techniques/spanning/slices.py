@@ -177,7 +177,7 @@ class Sliced(Spanning):
 
     # -- windows out -----------------------------------------------------------------------------
 
-    def due(self, after: Tick, until: Tick, watermark: Tick) -> Iterator[Rows]:
+    def ended(self, after: Tick, until: Tick, watermark: Tick) -> Iterator[Rows]:
         w, cut, wheel = self.windows, self.cut, self.wheel
         tick = w.every.dtype.type
         room = 1024

@@ -4,14 +4,15 @@ slices        [0, 4)    [4, 6)    [9, 12)          one row of the matrix each
 key 0            3         -         7             one cell per slice and key
 key 1            1         2         -
 
-take(events)         keys -> cut -> fold
-advance(watermark)   windows due -> merge slices -> lower, then let go of dead slices
+stage(events)        keys -> cut -> fold
+due(watermark)       windows due -> merge slices -> lower; pass_to(watermark) lets go of dead slices
 """
 
 from __future__ import annotations
 
 import math
 from copy import copy
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -21,10 +22,11 @@ from windrow.engine.completeness import first_complete, first_start, next_after
 from windrow.engine.cutting import Cells, Cut, cut
 from windrow.engine.edges import Edges, neighbours
 from windrow.engine.emission import Emission, Ledger
-from windrow.engine.engine import IDLE_BYTES, Engine
+from windrow.engine.engine import IDLE_BYTES, Engine, Foldable
 from windrow.engine.loads import Events, Parcel
 from windrow.engine.partials import Log, Multisets, Numbers, Store
 from windrow.engine.slices import Slices
+from windrow.engine.staging import Staged
 from windrow.engine.windows import Due, due_windows
 from windrow.errors import LimitError
 from windrow.measure import Tick
@@ -52,6 +54,7 @@ class Aligned(Engine):
         self.threshold: Tick = self.lowest
         self.kept_from: Tick | None = None
         self._edges = Edges(self.windows)
+        self._emission: Emission | None = None
 
     # -- events in -------------------------------------------------------------------------------
 
@@ -91,60 +94,56 @@ class Aligned(Engine):
         missed[missed] = self.windows.earliest_ends(load.times[missed]) <= horizon
         return missed
 
-    def take(self, events: Events) -> None:
-        """Cut good events into slices and fold them."""
-        self.require_room(len(events))
-        with self.no_new_keys_on_failure():
-            self._take(events)
+    def _stage(self, load: Events | Parcel, staged: Staged) -> None:
+        """Cut events into slices and fold them, or join slices of elsewhere to those that are here."""
+        if isinstance(load, Events):
+            self.require_room(len(load))
+            self._prepare_events(load, staged)
+        else:
+            self._prepare_slices(load, staged)
+        staged.on_commit(partial(self.note_time, load.high))
 
-    def take_slices(self, parcel: Parcel) -> None:
-        """Join slices of elsewhere to those that are here."""
-        with self.no_new_keys_on_failure():
-            self._take_slices(parcel)
-
-    def _take(self, events: Events) -> None:
-        batch, times = events.batch, events.times
-        found, numbers, base, fresh = self._find(events)
+    def _prepare_events(self, events: Events, staged: Staged) -> None:
+        times = events.times
+        found, numbers, base = self._find(events, staged)
         segments = found.place(base, numbers, len(times))
         stamps = events.arrival + np.arange(len(times)) if self.binding.needs_arrival else times[:0]
-        try:
-            encoded = self.encode(batch)
-            self.fold(encoded, times, stamps, events.rows, segments)
-        except BaseException:
-            # A slice that exists holds an event.
-            self.slices.forget(fresh)
-            raise
-        if numbers is None:
-            there = base >= 0
-            self.presence.n[base[there]] += found.sizes[there]
-        else:
-            self.presence.fold(segments, [], ())
-        inside = segments.located()[0] if self.windows.may_leave_gaps else None
-        self.keep(encoded, times, stamps, numbers, inside)
-        rows = self._revising(times)
-        if len(rows):
-            self.fresh.fold(segments.only(rows), [], ())
-            self.fresh_seen = True
-        self.note_time(events.high)
+        foldable = Foldable(self.encode(events.batch, staged), times, stamps, events.rows)
+        self.fold(foldable, segments, own=True, staged=staged)
 
-    def _take_slices(self, parcel: Parcel) -> None:
-        found, numbers, base, fresh = self._find(parcel)
+        def commit() -> None:
+            self.fold(foldable, segments, own=False)
+            if numbers is None:
+                there = base >= 0
+                self.presence.n[base[there]] += found.sizes[there]
+            else:
+                self.presence.fold(segments, [], ())
+            inside = segments.located()[0] if self.windows.may_leave_gaps else None
+            self.keep(foldable, numbers, inside)
+            rows = self._revising(times)
+            if len(rows):
+                self.fresh.fold(segments.only(rows), [], ())
+                self.fresh_seen = True
+
+        staged.on_commit(commit)
+
+    def _prepare_slices(self, parcel: Parcel, staged: Staged) -> None:
+        found, numbers, base = self._find(parcel, staged)
         if numbers is None:
             numbers = np.zeros(len(parcel), np.int32)
         segments = found.place(base, numbers, len(parcel))
         assert isinstance(segments, Cells)
         cells = segments.cell
-        try:
-            self.join(cells, parcel)
-        except BaseException:
-            self.slices.forget(fresh)
-            raise
-        self.presence.join(cells, [], parcel.sizes)
-        rows = self._revising(parcel.times)
-        if len(rows):
-            self.fresh.join(cells[rows], [], parcel.sizes[rows])
-            self.fresh_seen = True
-        self.note_time(parcel.high)
+        self.join(cells, parcel, staged, fresh=False)
+
+        def commit() -> None:
+            self.presence.join(cells, [], parcel.sizes)
+            rows = self._revising(parcel.times)
+            if len(rows):
+                self.fresh.join(cells[rows], [], parcel.sizes[rows])
+                self.fresh_seen = True
+
+        staged.on_commit(commit)
 
     def cut(
         self, times: np.ndarray, scan: tuple[Tick, Tick, bool]
@@ -158,24 +157,31 @@ class Aligned(Engine):
         inside = self.windows.covers(starts) if self.windows.may_leave_gaps else None
         return found, starts, edges[found.slices + 1], inside
 
-    def _find(self, load: Events | Parcel) -> tuple[Cut, np.ndarray | None, np.ndarray, np.ndarray]:
-        """The cut, the key numbers, the first cell of each slice that is hit (-1: in no window), and the
-        slots of slices that are new."""
+    def _find(self, load: Events | Parcel, staged: Staged) -> tuple[Cut, np.ndarray | None, np.ndarray]:
+        """The cut, the key numbers, and the first cell of each slice that is hit (-1: in no window)."""
         found, starts, ends, inside = self.cut(load.times, load.scan)
         if inside is not None:
             # The first edge may be a sentinel far below; a slice before every window has no cover.
             starts, ends = starts[inside], ends[inside]
-        numbers = self.keys.numbers(load.batch)
-        at, there = self.slices.find(starts)
-        self._make_room(len(starts) - int(np.count_nonzero(there)))
-        slots, fresh = self.slices.resolve(starts, ends, at, there)
-        for store in self.stores() if len(fresh) else ():
-            store.reset(fresh)
+        numbers = self.number(load.batch, staged)
+        slots = self.slots_of(starts, ends, staged)
         base = slots * self.stride
         if inside is not None:
             base = np.full(len(inside), -1)
             base[inside] = slots * self.stride
-        return found, numbers, base, fresh
+        return found, numbers, base
+
+    def slots_of(self, starts: np.ndarray, ends: np.ndarray, staged: Staged) -> np.ndarray:
+        """The slots of slices, made where they do not exist."""
+        at, there = self.slices.find(starts)
+        self._make_room(len(starts) - int(np.count_nonzero(there)))
+        slots, fresh = self.slices.resolve(starts, ends, at, there)
+        if len(fresh):
+            # A slice that exists holds an event.
+            staged.on_rollback(partial(self.slices.forget, fresh))
+            for store in self.stores():
+                store.reset(fresh)
+        return slots
 
     def _revising(self, times: np.ndarray) -> np.ndarray:
         """The rows that may revise a window already emitted (update mode)."""
@@ -216,8 +222,7 @@ class Aligned(Engine):
 
     # -- watermarks and results ------------------------------------------------------------------
 
-    def advance(self, watermark: Tick) -> list[pa.RecordBatch]:
-        """The rows of the windows that this watermark completes."""
+    def due(self, watermark: Tick) -> list[pa.RecordBatch]:
         bottom = self.clamp(self.lowest - 1)
         old_point = bottom if self.watermark is None else self.emission_point(self.watermark)
         emission = Emission(self, self.slices.slots)
@@ -226,11 +231,19 @@ class Aligned(Engine):
         if self.backlog:
             emission.emit(self._only(self._due(bottom, old_point), backlog=True))
         emission.emit(self._due(old_point, self.emission_point(watermark)))
-        emission.commit()
+        self._emission = emission
+        return emission.batches
+
+    def pass_to(self, watermark: Tick) -> None:
+        assert self._emission is not None
+        self._emission.commit()
+        self._emission = None
         self.watermark = watermark
         self.backlog.clear()
         self._let_go(watermark)
-        return emission.batches
+
+    def abandon(self) -> None:
+        self._emission = None
 
     def _due(self, after: Tick, until: Tick) -> Due:
         due = due_windows(self.windows, self.slices, after, until)
@@ -254,9 +267,7 @@ class Aligned(Engine):
     def _let_go(self, watermark: Tick) -> None:
         """Drop what no window needs any more: slices, events, keys, strings, memory."""
         horizon = self.horizon(watermark)
-        # It never goes back: a window that was added later asks for no slices that are gone.
-        self.threshold = max(self.threshold, self.windows.first_open_start(horizon, self.there_from))
-        self.pass_by(int(np.searchsorted(self.slices.starts, self.threshold)))
+        self.threshold = self._needed_from(horizon)
         evicted = self.slices.evict_before(self.threshold)
         if self.fresh_seen:
             self.forget_fresh()
@@ -275,8 +286,12 @@ class Aligned(Engine):
             if idle or self.slices.capacity > 4 * (len(self.slices) + len(evicted)) + 64:
                 self.resize(2 * len(self.slices) + 8, self.stride, slice(0, self.keys.count))
 
-    def pass_by(self, count: int) -> None:
-        """So many slices, the first ones, are about to be let go."""
+    def _needed_from(self, horizon: Tick) -> Tick:
+        """The first instant that a window which is not final may still ask for.
+
+        It never goes back: a window that was added later asks for no slices that are gone.
+        """
+        return max(self.threshold, self.windows.first_open_start(horizon, self.there_from))
 
     def forget_fresh(self) -> None:
         """No event is new since the last advance."""
@@ -291,7 +306,7 @@ class Aligned(Engine):
         slices = copy(self.slices)
         joined = slices.coalesce(self.windows.live_starts(horizon, self.threshold), horizon)
         # If the user's combine fails here, it will be named when a window needs it.
-        if joined is not None and self.absorb(*joined, self.keys.count) is None:
+        if joined is not None and self.absorb(*joined, self.keys.count):
             self.slices = slices
 
     def _collect_keys(self) -> None:

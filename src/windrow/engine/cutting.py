@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from windrow.engine.arrays import different
 from windrow.engine.cache import jit
 from windrow.engine.lookup import lookup
 
@@ -39,6 +40,10 @@ class Runs:
         rows = np.arange(ends[-1] if len(ends) else 0) + np.repeat(self.low - ends + sizes, sizes)
         return rows, np.repeat(self.cell, sizes)
 
+    def touched(self, limit: int) -> np.ndarray:
+        """The different cells, ascending; all are below `limit`."""
+        return different(self.cell, limit)
+
 
 @dataclass
 class Cells:
@@ -54,6 +59,10 @@ class Cells:
         """The rows that have a cell, and their cells."""
         rows = np.flatnonzero(self.cell >= 0)
         return rows, self.cell[rows]
+
+    def touched(self, limit: int) -> np.ndarray:
+        """The different cells, ascending; all are below `limit`."""
+        return different(self.located()[1], limit)
 
 
 @jit

@@ -12,9 +12,9 @@ it ran.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -22,12 +22,14 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate, Scalars
+from windrow.engine.arrays import different
 from windrow.engine.binding import Answer, Binding, is_own
 from windrow.engine.columns import settled
 from windrow.engine.emission import result_schema
 from windrow.engine.keys import Keys
-from windrow.engine.loads import Parcel
+from windrow.engine.loads import Events, Parcel
 from windrow.engine.partials import Log, Numbers, Store
+from windrow.engine.staging import Staged
 from windrow.engine.user_functions import blame, named
 from windrow.engine.windows import Due
 from windrow.errors import LimitError, QueryError, UserFunctionError
@@ -41,8 +43,18 @@ from windrow.windows.base import Window
 IDLE_BYTES = 1 << 16
 
 Encoded = tuple[dict[str, np.ndarray], dict[str, np.ndarray | None]]
-Undo = list[tuple[Numbers, list[np.ndarray], np.ndarray]]
 Merged = tuple[list[np.ndarray], np.ndarray]
+
+
+@dataclass
+class Foldable:
+    """Events as partials take them: codes, times, arrival numbers if somebody needs them, and their rows in the batch
+    that the user gave, if these are known."""
+
+    encoded: Encoded
+    times: np.ndarray
+    stamps: np.ndarray
+    rows: np.ndarray | None = None
 
 
 class Engine:
@@ -116,6 +128,22 @@ class Engine:
         """Windows that end at or before this have been given out."""
         return self.horizon(watermark) if self.settings.mode == "append" else self.clamp(watermark)
 
+    # -- both phases of a watermark --------------------------------------------------------------
+
+    def due(self, watermark: Tick) -> list[pa.RecordBatch]:
+        """The rows of the windows that this watermark completes; `pass_to` or `abandon` comes next.
+
+        If it fails, nothing has changed.
+        """
+        raise NotImplementedError
+
+    def pass_to(self, watermark: Tick) -> None:
+        """Go on to a watermark whose rows were given out, and let go of what is final."""
+        raise NotImplementedError
+
+    def abandon(self) -> None:
+        """Take back what `due` has done."""
+
     # -- events into partials --------------------------------------------------------------------
 
     def bad_values(self, batch: pa.RecordBatch) -> list[tuple[str, np.ndarray, str]]:
@@ -135,7 +163,7 @@ class Engine:
         """Everything that holds codes of the events of a store."""
         return (store,)
 
-    def encode(self, batch: pa.RecordBatch) -> Encoded:
+    def encode(self, batch: pa.RecordBatch, staged: Staged | None = None) -> Encoded:
         """Codes of each column that is read, and the rows that are not null (None: all)."""
         codes: dict[str, np.ndarray] = {}
         present: dict[str, np.ndarray | None] = {}
@@ -143,11 +171,17 @@ class Engine:
             codes[name], present[name], moved = coder.encode(batch.column(name))
             if moved is not None:
                 self._recode(name, moved)
+                if staged is not None:
+                    staged.on_rollback(partial(self._forget_strings, name, moved))
         for name in self.binding.uncoded:
             array = settled(batch.column(name))
             valid = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
             present[name] = None if valid is None else np.flatnonzero(valid)
         return codes, present
+
+    def _forget_strings(self, column: str, known: np.ndarray) -> None:
+        """Know these codes of a column alone."""
+        self._recode(column, self.binding.coders[column].prune(known))
 
     def _recode(self, column: str, moved: np.ndarray) -> None:
         for (_, columns), store in self.binding.stores.items():
@@ -156,40 +190,52 @@ class Engine:
                     for holder in self.holders(store):
                         holder.recode(position, moved)
 
-    def fold(
-        self,
-        encoded: Encoded,
-        times: np.ndarray,
-        arrival: np.ndarray,
-        origin: np.ndarray | None,
-        segments: Any,
-    ) -> None:
-        """Fold events into the cells of their segments; all of them, or none if a user's function fails.
+    def fold(self, events: Foldable, segments: Any, *, own: bool, staged: Staged | None = None) -> None:
+        """Fold events into the cells of their segments: into the user's `own` partials, which may fail, or all others.
 
-        `origin` are the rows of the events in the batch that the user gave, if they are known.
+        Cells are saved for a rollback if there is a `staged`; others are those of slices that nobody knows yet.
         """
-        undo: Undo = []
-        for partial, columns, store in self.binding.folded:
-            rows, inputs = inputs_of(encoded, columns)
+        for spec, columns, store in self.binding.folded:
+            if (is_own(spec) and isinstance(store, Numbers)) is not own:
+                continue
+            rows, inputs = inputs_of(events.encoded, columns)
             stamps: tuple[np.ndarray, ...] = ()
             if isinstance(store, Numbers) and store.timed:
-                stamps = (times, arrival) if rows is None else (times[rows], arrival[rows])
+                stamps = (events.times, events.stamps)
+                stamps = stamps if rows is None else (events.times[rows], events.stamps[rows])
             for target, where in self.targets(store, segments):
                 part = where if rows is None else where.only(rows)
-                if not is_own(partial):
-                    target.fold(part, inputs, stamps)
-                    continue
-                undo.append((target, [f.copy() for f in target.fields], target.n.copy()))
-                try:
-                    target.fold(part, inputs, stamps)
-                except Exception as problem:  # a user's function may raise anything
+                if own:
+                    origin = events.rows
                     places = None if origin is None else origin if rows is None else origin[rows]
-                    failed = problem
-                    if not isinstance(problem, UserFunctionError):
-                        before = int(undo[-1][2].sum())
-                        failed = blame(target, part, inputs, places, problem, before=before)
-                    roll_back(undo)
-                    raise failed from problem
+                    self._fold_own(target, part, inputs, stamps, places, staged)
+                    continue
+                if staged is not None:
+                    staged.on_rollback(target.saved_for(part))
+                target.fold(part, inputs, stamps)
+
+    def _fold_own(
+        self,
+        target: Numbers,
+        segments: Any,
+        inputs: list[np.ndarray],
+        stamps: tuple[np.ndarray, ...],
+        places: np.ndarray | None,
+        staged: Staged | None,
+    ) -> None:
+        """Fold by functions of the user's, and name the event that they fail on."""
+        held = 0
+        if staged is not None:
+            cells = segments.touched(len(target.n))
+            held = int(target.n[cells].sum())
+            staged.on_rollback(target.saved(cells))
+        try:
+            target.fold(segments, inputs, stamps)
+        except UserFunctionError:
+            raise
+        except Exception as problem:  # a user's function may raise anything
+            done = int(target.n[segments.touched(len(target.n))].sum()) - held
+            raise blame(target, segments, inputs, places, problem, done=done) from problem
 
     def targets(self, store: Store, segments: Any) -> list[tuple[Any, Any]]:
         """What the events of a store are folded into, and the segments of each."""
@@ -208,34 +254,50 @@ class Engine:
         """The partials of windows x keys, window by window, and how many values; good until the next call."""
         return store.merge(due, slots, keys)
 
-    def join(self, cells: np.ndarray, parcel: Parcel) -> None:
-        """Join the partials of slices onto these cells; all of them, or none if a user's function fails."""
-        pairs = list(zip(self.binding.in_order[1:], parcel.partials, strict=True))
-        undo: Undo = []
-        # The user's own first, as they may fail.
-        for store, (n, fields) in sorted(pairs, key=lambda pair: not _is_own(pair[0])):
+    def join(self, cells: np.ndarray, parcel: Parcel, staged: Staged, *, fresh: bool) -> None:
+        """Join the partials of slices onto these cells: the user's own now, as they may fail, and all others later.
+
+        Nothing of `fresh` cells has to be saved.
+        """
+        for store, (n, fields) in zip(self.binding.in_order[1:], parcel.partials, strict=True):
             assert isinstance(store, Numbers)
-            if not _is_own(store):
-                store.join(cells, fields, n)
+            if not is_own(store.spec):
+                staged.on_commit(partial(store.join, cells, fields, n))
                 continue
-            undo.append((store, [f.copy() for f in store.fields], store.n.copy()))
+            if not fresh:
+                staged.on_rollback(store.saved(different(cells[cells >= 0], len(store.n))))
             try:
                 store.join(cells, fields, n)
             except Exception as problem:  # a user's function may raise anything
-                roll_back(undo)
                 assert isinstance(store.spec, Scalars)
                 raise named(store.spec, "combine", problem) from problem
 
-    @contextmanager
-    def no_new_keys_on_failure(self) -> Iterator[None]:
-        """Forget the keys that came with a batch which could not be taken."""
-        known = self.keys.count
+    # -- both phases of a batch ------------------------------------------------------------------
+
+    def stage(self, load: Events | Parcel) -> Staged:
+        """Do all of taking in a load that can fail; if it does, nothing has changed."""
+        staged = Staged()
         try:
-            yield
+            self._stage(load, staged)
         except BaseException:
-            if self.keys.count > known:
-                self.keys = self.keys.kept(np.arange(known))
+            staged.rollback()
             raise
+        return staged
+
+    def _stage(self, load: Events | Parcel, staged: Staged) -> None:
+        """As `stage`, step by step."""
+        raise NotImplementedError
+
+    def number(self, batch: pa.RecordBatch, staged: Staged) -> np.ndarray | None:
+        """The key number of each row; None where the query has no key."""
+        known = self.keys.count
+        numbers = self.keys.numbers(batch)
+        if self.keys.count > known:
+            staged.on_rollback(partial(self._forget_keys, known))
+        return numbers
+
+    def _forget_keys(self, known: int) -> None:
+        self.keys = self.keys.kept(np.arange(known))
 
     def require_room(self, count: int) -> None:
         """A LimitError if `count` more events would be too many for what keeps them one by one."""
@@ -253,40 +315,51 @@ class Engine:
                     "or raise max_slices"
                 )
 
-    def keep(
-        self,
-        encoded: Encoded,
-        times: np.ndarray,
-        arrival: np.ndarray,
-        numbers: np.ndarray | None,
-        inside: np.ndarray | None,
-    ) -> None:
+    def keep(self, events: Foldable, numbers: np.ndarray | None, inside: np.ndarray | None) -> None:
         """Keep the events themselves where an aggregate needs them; `inside` are rows in some window."""
         for _, columns, store in self.binding.folded:
             if not isinstance(store, Log):
                 continue
-            rows, inputs = inputs_of(encoded, columns)
-            which = np.arange(len(times)) if rows is None else rows
+            rows, inputs = inputs_of(events.encoded, columns)
+            which = np.arange(len(events.times)) if rows is None else rows
             if inside is not None:
                 here = np.isin(which, inside, assume_unique=True)
                 which, inputs = which[here], [x[here] for x in inputs]
             owners = np.zeros(len(which), np.int64) if numbers is None else numbers[which]
-            store.take(owners, times[which], arrival[which], inputs)
+            store.take(owners, events.times[which], events.stamps[which], inputs)
 
-    def absorb(self, into: np.ndarray, taken: np.ndarray, keys: int) -> Exception | None:
-        """Join slots `taken` onto slots `into`; the error of a user's `combine`, with nothing done."""
-        own = [s for partial, _, s in self.binding.folded if is_own(partial) and isinstance(s, Numbers)]
-        undo: Undo = [(s, [f.copy() for f in s.fields], s.n.copy()) for s in own]
-        try:
-            for store in own:
+    def own_stores(self) -> list[Numbers]:
+        """The partials that are made by functions of the user's."""
+        return [s for spec, _, s in self.binding.folded if is_own(spec) and isinstance(s, Numbers)]
+
+    def absorb_own(self, into: np.ndarray, taken: np.ndarray, keys: int, staged: Staged) -> None:
+        """Join slots `taken` onto slots `into`, of the user's own partials, which may fail."""
+        for store in self.own_stores():
+            slots = np.unique(into)
+            staged.on_rollback(store.saved((slots[:, None] * store.stride + np.arange(keys)).ravel()))
+            try:
                 store.absorb(into, taken, keys)
-        except Exception as problem:  # a user's function may raise anything
-            roll_back(undo)
-            return problem
-        for other in self.stores():
-            if other not in own:
-                other.absorb(into, taken, keys)
-        return None
+            except Exception as problem:  # a user's function may raise anything
+                assert isinstance(store.spec, Scalars)
+                raise named(store.spec, "combine", problem) from problem
+
+    def absorb_others(self, into: np.ndarray, taken: np.ndarray, keys: int) -> None:
+        """The same of all other partials."""
+        own = self.own_stores()
+        for store in self.stores():
+            if store not in own:
+                store.absorb(into, taken, keys)
+
+    def absorb(self, into: np.ndarray, taken: np.ndarray, keys: int) -> bool:
+        """Join slots `taken` onto slots `into`; if a user's `combine` fails, nothing is done, and that is not said."""
+        staged = Staged()
+        try:
+            self.absorb_own(into, taken, keys, staged)
+        except UserFunctionError:
+            staged.rollback()
+            return False
+        self.absorb_others(into, taken, keys)
+        return True
 
     def collect_strings(self) -> None:
         """Forget strings that no partial holds any more, once most are such."""
@@ -347,16 +420,6 @@ class Engine:
         self.binding.remove(name)
         self.result_schema = result_schema(self)
         self.complete_from.pop("aggregate " + name, None)
-
-
-def roll_back(undo: Undo) -> None:
-    """Give stores back what they had."""
-    for store, fields, n in undo:
-        store.fields, store.n = fields, n
-
-
-def _is_own(store: Store) -> bool:
-    return isinstance(store, Numbers) and is_own(store.spec)
 
 
 def inputs_of(encoded: Encoded, columns: tuple[str, ...]) -> tuple[np.ndarray | None, list[np.ndarray]]:

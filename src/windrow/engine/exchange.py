@@ -23,7 +23,7 @@ from windrow.engine.aligned import Aligned
 from windrow.engine.binding import Answer, Binding
 from windrow.engine.columns import ticks_of
 from windrow.engine.cutting import Cells, find_extents, scan_times
-from windrow.engine.engine import Engine
+from windrow.engine.engine import Engine, Foldable
 from windrow.engine.intake import Bounds, Intake
 from windrow.engine.keyed.engine import Keyed
 from windrow.engine.keys import Words
@@ -122,7 +122,7 @@ def slices_of(query: QuerySpec, batch: pa.RecordBatch) -> pa.RecordBatch:
     intake = Intake(query.time_columns[0], SETTINGS, ordered=False)
     intake.without_bad([engine], bounds, batch, times, events.scan, missing)
     if isinstance(engine, Keyed):
-        engine.take(events)
+        engine.stage(events).commit()
         slices = engine.slices
         return packed(engine, slices.key, slices.first, slices.last, slices.slot)
     return _folded(engine, events)
@@ -152,7 +152,9 @@ def _folded(engine: Aligned, events: Events) -> pa.RecordBatch:
         find_extents(cell, times, first, last)
         key = numbers[rows]
     _make_cells(engine, len(key))
-    engine.fold(engine.encode(events.batch), times, times[:0], events.rows, segments)
+    foldable = Foldable(engine.encode(events.batch), times, times[:0], events.rows)
+    for own in (True, False):
+        engine.fold(foldable, segments, own=own)
     engine.presence.fold(segments, [], ())
     held = np.flatnonzero(engine.presence.n)
     return packed(engine, key[held], first[held], last[held], held)

@@ -33,9 +33,7 @@ from windrow.schema import require_columns
 from windrow.span import Span
 
 if TYPE_CHECKING:
-    from windrow.engine.aligned import Aligned
     from windrow.engine.engine import Engine
-    from windrow.engine.keyed.engine import Keyed
 
 FIRST, LAST, SIZE, ROLE = "#first", "#last", "#n", "#role"
 INSIDE, BEGINS, ENDS = range(3)
@@ -113,9 +111,6 @@ class Events(Load):
     def high(self) -> Tick:
         return self.scan[1] if self.lasts is None else self.lasting[1]
 
-    def give_to(self, engine: Aligned | Keyed) -> None:
-        engine.take(self)
-
 
 @dataclass
 class Parcel(Load):
@@ -156,9 +151,6 @@ class Parcel(Load):
     @property
     def high(self) -> Tick:
         return self.last.max().item()
-
-    def give_to(self, engine: Aligned | Keyed) -> None:
-        engine.take_slices(self)
 
 
 def slice_schema(engine: Engine) -> pa.Schema:

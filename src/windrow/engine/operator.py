@@ -38,6 +38,7 @@ from windrow.engine.spanning.lifespans import Culprits
 from windrow.engine.spanning.open_events import OpenEvents
 from windrow.engine.spanning.release import Release
 from windrow.engine.spanning.sessions import judged_together
+from windrow.engine.staging import Staged
 from windrow.errors import QueryError
 from windrow.measure import Measure, Point, PointLike, Tick, parse_point
 from windrow.options import OperatorOptions
@@ -216,24 +217,28 @@ class Operator:
         self.highest_time = high if self.highest_time is None else max(self.highest_time, high)
 
     def _hand_over(self, load: Events | Parcel) -> None:
-        kept = self._kept()
         lates = judged_together(self.engines, [engine.too_late(load) for engine in self.engines])
         late_events = 0
         missed = [0]
         if any(late is not None for late in lates):
             late_events = self._set_late_aside(load, lates, missed)
+        staged: list[Staged] = []
         try:
             for engine, late in zip(self.engines, lates, strict=True):
                 part = load if late is None else load.where(~late[0])
                 if len(part):
-                    part.give_to(engine)
+                    staged.append(engine.stage(part))
                     partly = engine.partly_late(part)
                     missed.append(0 if partly is None else part.count(partly))
-                if isinstance(engine, Aligned):
-                    engine.note_time(load.high)
         except BaseException:
-            self.engines = kept or self.engines
+            for each in reversed(staged):
+                each.rollback()
             raise
+        for each in staged:
+            each.commit()
+        for engine in self.engines:
+            if isinstance(engine, Aligned):
+                engine.note_time(load.high)
         self.counters.arrivals += load.count()
         # What several engines count may be the same events.
         self.counters.partly_late += max(missed)
@@ -299,36 +304,30 @@ class Operator:
         if self.watermark is not None and watermark < self.watermark:
             raise self._went_back(self.watermark, watermark)
         open_events = None if self.lasting is None else self.lasting.open_events
-        before = None if open_events is None else open_events.ongoing
-        kept = self._kept(noted=bool(before))
+        asked: list[Aligned | Keyed] = []
+        noted = Staged()
         try:
             if open_events is not None:
-                (engine,) = self.engines
-                assert isinstance(engine, Spanning)
-                open_events.note(engine, watermark, self.highest_time)
-            rows = [batch for engine in self.engines for batch in engine.advance(watermark)]
+                (host,) = self.engines
+                assert isinstance(host, Spanning)
+                noted = open_events.note(host, watermark, self.highest_time)
+            rows = []
+            for engine in self.engines:
+                rows += engine.due(watermark)
+                asked.append(engine)
         except BaseException:
-            self.engines = kept or self.engines
-            if open_events is not None and before is not None:
-                open_events.ongoing = before
+            for engine in asked:
+                engine.abandon()
+            noted.rollback()
             raise
+        for engine in self.engines:
+            engine.pass_to(watermark)
         self.watermark = watermark
         return pa.Table.from_batches(rows, self.engines[0].result_schema)
 
     def _went_back(self, before: Tick, now: Tick) -> QueryError:
         shown = (self.measure.scalar(tick) for tick in (before, now))
         return QueryError("the watermark went back from {} to {}".format(*shown))
-
-    def _kept(self, *, noted: bool = False) -> list[Aligned | Keyed]:
-        """Copies of the engines, if there are several: one that fails must not leave others ahead.
-
-        So too if open events are about to be `noted`, which a failure to answer must not leave behind.
-        """
-        if len(self.engines) == 1 and not noted:
-            return []
-        from windrow.engine.snapshot import copied
-
-        return [copied(engine) for engine in self.engines]
 
     # -- side outputs and counters ---------------------------------------------------------------
 
@@ -440,7 +439,8 @@ class Operator:
             start = engine.begin_after(self.highest_time)
             engine.complete_from["window " + name] = start
         if self.watermark is not None:
-            engine.advance(self.watermark)
+            engine.due(self.watermark)
+            engine.pass_to(self.watermark)
             floor = next_after(self.watermark)
             if start is None:
                 start = engine.complete_from["window " + name] = floor

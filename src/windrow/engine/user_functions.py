@@ -155,12 +155,12 @@ def blame(
     rows: np.ndarray | None,
     problem: Exception,
     *,
-    before: int = 0,
+    done: int | None = None,
 ) -> UserFunctionError:
     """Go on from where a loop has stopped, event by event, to name the one whose functions raised.
 
     `rows` are the rows of the events in the batch; None if they are no longer known. The store is as the loop left
-    it, and held `before` values when it began.
+    it, which had `done` so many values: all that the store holds, if nobody says.
     """
     spec = store.spec
     assert isinstance(spec, Scalars)
@@ -169,7 +169,8 @@ def blame(
     assert spec.lift is not None
     lift, combine = interpreted(spec.lift), interpreted(spec.combine)
     partials: dict[int, Any] = {}
-    places, cells = (part[int(store.n.sum()) - before :] for part in segments.located())
+    first = int(store.n.sum()) if done is None else done
+    places, cells = (part[first:] for part in segments.located())
     for place, cell, *values in zip(places, cells, *(x[places].tolist() for x in inputs), strict=True):
         role = "lift"
         try:

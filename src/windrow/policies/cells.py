@@ -109,8 +109,8 @@ class FoldedCells(InCells):
             except Exception as problem:  # a user's function may raise anything
                 if not own:
                     raise
-                rows = np.arange(low, high)
-                raise blame(store, Cells(cells), inputs, rows, problem, before=before) from problem
+                rows, done = np.arange(low, high), int(store.n.sum()) - before
+                raise blame(store, Cells(cells), inputs, rows, problem, done=done) from problem
 
     def answers(self, window: Contents, tape: Tape) -> pa.Table | None:
         flushed = np.flatnonzero(tape.kind == BEFORE_FLUSH)

@@ -9,7 +9,6 @@ import numpy as np
 from windrow.engine.engine import IDLE_BYTES, Engine
 from windrow.engine.keyed.slices import KeyedSlices
 from windrow.engine.partials import Multisets
-from windrow.engine.user_functions import named
 from windrow.errors import LimitError
 
 
@@ -61,27 +60,19 @@ class Arena:
         self.capacity = capacity
         self._free = np.arange(len(slices), capacity)
 
-    def insert(self, new: KeyedSlices, gap: object, pointwise: bool) -> None:
-        """Put new slices among the others, joined where nothing separates them."""
-        problem = self._join(*self.slices.insert(new, gap, pointwise))
-        if problem is not None:
-            folded = self._engine.binding.folded
-            spec = next(partial for partial, _, _ in folded if getattr(partial, "own", False))
-            raise named(spec, "combine", problem) from problem
+    def replace(self, slices: KeyedSlices, taken: np.ndarray) -> None:
+        """Hold these slices instead; those in the slots `taken` were joined to others."""
+        self.slices = slices
+        self.give_back(taken)
 
     def coalesce(self, apart: np.ndarray) -> None:
         """Join slices that need not be `apart` from the one before.
 
         If a user's `combine` fails here, nothing is joined: it will be named when a window needs it.
         """
-        self._join(*self.slices.joined(apart))
-
-    def _join(self, slices: KeyedSlices, into: np.ndarray, taken: np.ndarray) -> Exception | None:
-        problem = self._engine.absorb(into, taken, 1) if len(taken) else None
-        if problem is None:
-            self.slices = slices
-            self.give_back(taken)
-        return problem
+        slices, into, taken = self.slices.joined(apart)
+        if not len(taken) or self._engine.absorb(into, taken, 1):
+            self.replace(slices, taken)
 
     def keep(self, alive: np.ndarray) -> None:
         """Let go of all other slices."""

@@ -1,7 +1,7 @@
 """The engine for sessions, landmarks, snapshots, counts and windows that the data places.
 
-    take(events)         sort by key and time -> cut -> fold into slices of their own -> join to neighbours
-    advance(watermark)   windows due -> ranges of slices -> merge, lower; then let go of what is final
+    stage(events)      sort by key and time -> cut -> fold into slices of their own -> join to neighbours
+    due(watermark)     windows due -> ranges of slices -> merge, lower; pass_to(watermark) lets go of what is final
 
 Where a window depends on the order of events (`Order`), events wait in `Pending` until the horizon has
 passed them, so that slices are only ever made of events whose order is known. In update mode windows
@@ -11,7 +11,8 @@ watermark, on copies, and forgets what it saw.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -20,10 +21,11 @@ from windrow.engine.columns import takeable
 from windrow.engine.completeness import next_after
 from windrow.engine.cutting import Cells, Runs
 from windrow.engine.emission import Emission
-from windrow.engine.engine import Engine
+from windrow.engine.engine import Engine, Foldable
 from windrow.engine.keyed.arena import Arena
 from windrow.engine.keyed.changelog import Changelog, on_record
 from windrow.engine.keyed.cutting import by_key_and_time, give_to_events
+from windrow.engine.keyed.ledger import Given
 from windrow.engine.keyed.order import Order, places
 from windrow.engine.keyed.pending import Chunk, Pending, Released
 from windrow.engine.keyed.slices import KeyedSlices
@@ -32,6 +34,7 @@ from windrow.engine.keyed.timed import together
 from windrow.engine.loads import Events, Parcel
 from windrow.engine.partials import Log, Store
 from windrow.engine.sequence import bad_rows, check_types, discretizers_for
+from windrow.engine.staging import Staged
 from windrow.engine.windows import Due
 from windrow.errors import LimitError, QueryError
 from windrow.measure import Tick
@@ -41,6 +44,18 @@ from windrow.spec import QuerySpec
 
 # So many slices may be alive before it is worth a look whether some can be joined.
 UNJOINED = 64
+
+
+@dataclass
+class Passage:
+    """What is known between `due` and `pass_to`: the horizon then, order and waiting events before, in update mode
+    what has been given out, and the strings that are new."""
+
+    horizon: Tick
+    order: Order | None
+    waiting: Pending
+    given: Given | None = None
+    staged: Staged = field(default_factory=Staged)
 
 
 class Keyed(Engine):
@@ -63,6 +78,7 @@ class Keyed(Engine):
         self.threshold: Tick = self.lowest
         self.born: Tick | None = None
         self._unjoined = UNJOINED
+        self._passage: Passage | None = None
 
     @property
     def slices(self) -> KeyedSlices:
@@ -114,44 +130,50 @@ class Keyed(Engine):
         missed[missed] = self.timed.partly_late(load.times[missed], horizon)
         return missed
 
-    def take(self, events: Events) -> None:
-        """Take in good events."""
-        self.require_room(len(events))
-        with self.no_new_keys_on_failure():
-            numbers = self.keys.numbers(events.batch)
-            if self.order is None:
-                self._take_at_once(events, numbers)
-            else:
-                self._let_wait(events, numbers)
-        self._note(events, numbers)
+    def _stage(self, load: Events | Parcel, staged: Staged) -> None:
+        """Take in events, or put slices of elsewhere among those that are here."""
+        if isinstance(load, Parcel):
+            self._prepare_slices(load, staged)
+            return
+        self.require_room(len(load))
+        numbers = self.number(load.batch, staged)
+        if self.order is None:
+            self._prepare_events(load, numbers, staged)
+        else:
+            self._let_wait(load, numbers, staged)
+        staged.on_commit(partial(self._note, load, numbers))
 
-    def take_slices(self, parcel: Parcel) -> None:
-        """Put slices of elsewhere among those that are here."""
+    def _prepare_slices(self, parcel: Parcel, staged: Staged) -> None:
         if self.order is not None:
             raise QueryError(
                 "slices cannot be taken by an operator that waits for the order of single events"
             )
-        with self.no_new_keys_on_failure():
-            numbers = self.keys.numbers(parcel.batch)
-            self._put(
-                parcel, np.zeros(len(parcel), np.int64) if numbers is None else numbers.astype(np.int64)
-            )
-        self._note(parcel, numbers)
-
-    def _put(self, parcel: Parcel, key: np.ndarray) -> None:
         low, high, _ = parcel.scan
+        numbers = self.number(parcel.batch, staged)
+        key = np.zeros(len(parcel), np.int64) if numbers is None else numbers.astype(np.int64)
         order = np.lexsort((parcel.times, key))
-        parcel, key = parcel.where(order), key[order]
-        edges = self.timed.edges_of(parcel.times, low, high)
-        reach = np.empty((0, len(parcel)), edges.dtype)
-        new = self.arena.new(key, parcel.times, parcel.last, edges, reach)
-        try:
-            self.join(new.slot, parcel)
-            self.presence.n[new.slot] = parcel.sizes
-            self.arena.insert(new, self.timed.gap, self.timed.pointwise)
-        except BaseException:
-            self.arena.give_back(new.slot)
-            raise
+        placed, key = parcel.where(order), key[order]
+        edges = self.timed.edges_of(placed.times, low, high)
+        reach = np.empty((0, len(placed)), edges.dtype)
+        new = self.arena.new(key, placed.times, placed.last, edges, reach)
+        staged.on_rollback(partial(self.arena.give_back, new.slot))
+        self.join(new.slot, placed, staged, fresh=True)
+        self._prepare_join(new, placed.sizes, staged)
+        staged.on_commit(partial(self._note, parcel, numbers))
+
+    def _prepare_join(self, new: KeyedSlices, sizes: np.ndarray, staged: Staged) -> None:
+        """Put new slices, which hold `sizes` events, among the others, joined where nothing separates them."""
+        slices, into, taken = self.slices.insert(new, self.timed.gap, self.timed.pointwise)
+        if len(taken):
+            self.absorb_own(into, taken, 1, staged)
+
+        def commit() -> None:
+            self.presence.n[new.slot] = sizes
+            if len(taken):
+                self.absorb_others(into, taken, 1)
+            self.arena.replace(slices, taken)
+
+        staged.on_commit(commit)
 
     def _note(self, load: Events | Parcel, numbers: np.ndarray | None) -> None:
         """Know how far time has come, and what may have to be revised."""
@@ -159,8 +181,7 @@ class Keyed(Engine):
             self.changelog.note_late(load.times, numbers, self.watermark, self.keys.count)
         self.highest_time = load.high if self.highest_time is None else max(self.highest_time, load.high)
 
-    def _let_wait(self, events: Events, numbers: np.ndarray | None) -> None:
-        assert self.order is not None
+    def _let_wait(self, events: Events, numbers: np.ndarray | None, staged: Staged) -> None:
         times = events.times
         limit = self.settings.max_slices
         if len(self.waiting) + len(times) > limit:
@@ -171,12 +192,17 @@ class Keyed(Engine):
             )
         needed = takeable(events.batch, self.binding.value_columns)
         chunk = Chunk(needed, times, events.arrival, numbers, events.scan[2])
-        if self.binding.has_log:
-            self.keep(self.encode(needed), times, chunk.arrivals(), numbers, None)
-        self.waiting.add(chunk)
-        self.order.grow(self.keys.count)
 
-    def _take_at_once(self, events: Events, numbers: np.ndarray | None) -> None:
+        def commit() -> None:
+            assert self.order is not None
+            if self.binding.has_log:
+                self.keep(Foldable(self.encode(needed), times, chunk.arrivals()), numbers, None)
+            self.waiting.add(chunk)
+            self.order.grow(self.keys.count)
+
+        staged.on_commit(commit)
+
+    def _prepare_events(self, events: Events, numbers: np.ndarray | None, staged: Staged) -> None:
         times = events.times
         stamps = events.arrival + np.arange(len(times)) if self.binding.needs_arrival else times[:0]
         segments: Runs | Cells
@@ -184,15 +210,12 @@ class Keyed(Engine):
             new, segments, sizes = self._cut_by_cells(times, events.scan)
         else:
             new, segments, sizes = self._cut_sorted(events.batch, times, numbers, events.scan)
-        try:
-            encoded = self.encode(events.batch)
-            self.fold(encoded, times, stamps, events.rows, segments)
-            self.presence.n[new.slot] = sizes
-            self.arena.insert(new, self.timed.gap, self.timed.pointwise)
-        except BaseException:
-            self.arena.give_back(new.slot)
-            raise
-        self.keep(encoded, times, stamps, numbers, None)
+        staged.on_rollback(partial(self.arena.give_back, new.slot))
+        foldable = Foldable(self.encode(events.batch, staged), times, stamps, events.rows)
+        self.fold(foldable, segments, own=True)
+        staged.on_commit(partial(self.fold, foldable, segments, own=False))
+        self._prepare_join(new, sizes, staged)
+        staged.on_commit(partial(self.keep, foldable, numbers, None))
 
     def _cut_by_cells(
         self, times: np.ndarray, scan: tuple[Tick, Tick, bool]
@@ -260,7 +283,12 @@ class Keyed(Engine):
         """Go back to an order that was: the slices of events that were released since are forgotten."""
         if order is not None and self.order is not order:
             self.order = order
-            self.arena.keep(self.slices.rank < order.seen[self.slices.key])
+            alive = self.slices.rank < order.seen[self.slices.key]
+            gone = self.slices.slot[~alive]
+            self.arena.keep(alive)
+            # Nothing must refer to strings that may be forgotten, too.
+            for store in self.stores():
+                store.reset(gone)
 
     def _digest(self, part: Released, frontier: Tick) -> KeyedSlices:
         """Slices of released events, folded."""
@@ -277,7 +305,10 @@ class Keyed(Engine):
         segments = Runs(low, high, new.slot)
         try:
             stamps = chunk.arrivals() if self.binding.needs_arrival else chunk.time[:0]
-            self.fold(self.encode(chunk.batch), chunk.time, stamps, None, segments)
+            staged = None if self._passage is None else self._passage.staged
+            foldable = Foldable(self.encode(chunk.batch, staged), chunk.time, stamps)
+            self.fold(foldable, segments, own=True)
+            self.fold(foldable, segments, own=False)
         except BaseException:
             self.arena.give_back(new.slot)
             raise
@@ -291,35 +322,46 @@ class Keyed(Engine):
         """For how many keys each window is answered."""
         return 1
 
-    def advance(self, watermark: Tick) -> list[pa.RecordBatch]:
-        """The rows of the windows that this watermark completes."""
+    def due(self, watermark: Tick) -> list[pa.RecordBatch]:
         bottom = self.clamp(self.lowest - 1)
         old = bottom if self.watermark is None else self.emission_point(self.watermark)
         point, finished = self.emission_point(watermark), watermark >= self.measure.highest
         horizon = self.measure.highest if finished else self.horizon(watermark)
         if finished:
             point = self.measure.highest
-        order, waiting = self.order, self.waiting
+        self._passage = Passage(horizon, self.order, self.waiting)
         try:
-            if order is not None:
-                self.order, self.waiting = order.copy(), Pending(waiting.chunks)
+            if self.order is not None:
+                self.order, self.waiting = self.order.copy(), Pending(self.waiting.chunks)
                 self._release(self.waiting, horizon, finished=finished)
-            if self.settings.mode == "append":
-                emission = Emission(self, self.slices.slot)
-                for due in self._due(old, point):
-                    emission.change(due, "insert", np.zeros(len(due), np.int64))
-            else:
-                emission = self._revise(old, point, finished=finished)
+            if self.settings.mode == "update":
+                return self._revise(old, point, finished=finished).batches
+            emission = Emission(self, self.slices.slot)
+            for due in self._due(old, point):
+                emission.change(due, "insert", np.zeros(len(due), np.int64))
         except BaseException:
-            self.waiting = waiting
-            self._look_back(order)
+            self.abandon()
             raise
-        if order is not None:
-            self.frontier = horizon
+        return emission.batches
+
+    def abandon(self) -> None:
+        assert self._passage is not None
+        self.waiting = self._passage.waiting
+        self._look_back(self._passage.order)
+        self._passage.staged.rollback()
+        self._passage = None
+
+    def pass_to(self, watermark: Tick) -> None:
+        assert self._passage is not None
+        passage, self._passage = self._passage, None
+        if passage.given is not None:
+            self.changelog.given = passage.given
+            self.changelog.dirty[:] = False
+        if self.order is not None:
+            self.frontier = passage.horizon
             self.arena.coalesce(self.slices.leads(self.timed.gap, self.timed.pointwise))
         self.watermark = watermark
-        self._let_go(horizon)
-        return emission.batches
+        self._let_go(passage.horizon)
 
     def _due(self, after: Tick, until: Tick, *, fresh: bool = False) -> list[Due]:
         """Windows that end in (after, until] and hold an event.
@@ -359,8 +401,8 @@ class Keyed(Engine):
             emission.change(due, "insert", fresh.revision)
         finally:
             self._look_back(order)
-        changelog.given = given.with_more(fresh)
-        changelog.dirty[:] = False
+        assert self._passage is not None
+        self._passage.given = given.with_more(fresh)
         return emission
 
     # -- letting go ------------------------------------------------------------------------------

@@ -144,6 +144,21 @@ class Numbers:
         """Join partials of elsewhere, and the counts of their values, onto these cells; -1 is no cell."""
         self.loop("absorb_rows")(cells, *fields, n, *self.fields, self.n)
 
+    def saved(self, cells: np.ndarray) -> Callable[[], None]:
+        """Remember what these cells hold; what is given puts it back."""
+        fields, n = [field[cells] for field in self.fields], self.n[cells]
+
+        def put_back() -> None:
+            for field, old in zip(self.fields, fields, strict=True):
+                field[cells] = old
+            self.n[cells] = n
+
+        return put_back
+
+    def saved_for(self, segments: Any) -> Callable[[], None]:
+        """As `saved`, of the cells that events in these segments are folded into."""
+        return self.saved(segments.touched(len(self.n)))
+
     def merge(self, due: Due, slots: np.ndarray, keys: int) -> tuple[list[np.ndarray], np.ndarray]:
         """The partials of windows x keys, window by window, and how many values; good until the next call."""
         return self.merging.merge(due, slots, keys)

@@ -13,6 +13,6 @@ against its bounds. Only then does compiled code see it. There is no pickle, so 
 code. Parts that are tables themselves (keys, late rows) are Arrow IPC streams inside `data`.
 """
 
-from windrow.engine.snapshot.format import copied, restore, save
+from windrow.engine.snapshot.format import restore, save
 
-__all__ = ["copied", "restore", "save"]
+__all__ = ["restore", "save"]

@@ -91,13 +91,6 @@ def _read(
     return engine
 
 
-def copied(engine: Aligned | Keyed) -> Aligned | Keyed:
-    """An engine with the same state, which goes its own way."""
-    writer = Writer()
-    about = _write(writer, engine, "")
-    return _read(Reader(writer.body()), engine.asked, engine.settings, engine.binding.schema, about, "")
-
-
 def _about(operator: Operator) -> dict[str, Any]:
     settings, early = operator.settings, operator.early_watermark
     return {

@@ -16,6 +16,7 @@ each start, through a tree where that is cheaper (see `planner.spanning`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -148,8 +149,9 @@ class Noted:
             cells = (slots[rows, None] * stride + np.arange(keys)).ravel()
         return [field[cells] for field in crossed.fields], crossed.n[cells]
 
-    def pass_by(self, slots: np.ndarray, keys: int) -> None:
-        """Slices in these slots, which come first, are let go."""
+    def behind(self, slots: np.ndarray, keys: int) -> Callable[[], None]:
+        """See `Balance.behind`: here nothing is carried over."""
+        return self.forget
 
     def repack(self, keys: np.ndarray | slice, stride: int) -> None:
         """Keys get other numbers."""
@@ -201,6 +203,16 @@ class Balance:
         cells = segments.entered.cell, segments.left.cell
         loop(*cells, *read, *entered.fields, entered.n, *left.fields, left.n)
 
+    def saved_for(self, segments: Ends) -> Callable[[], None]:
+        """Remember the cells of these segments; what is given puts them back."""
+        entered, left = self.entered.saved_for(segments.entered), self.left.saved_for(segments.left)
+
+        def put_back() -> None:
+            entered()
+            left()
+
+        return put_back
+
     def at(self, rows: np.ndarray, slots: np.ndarray, keys: int) -> Merged:
         """What goes on at the start of slices `rows`, slice by slice; `slots` are those of all slices asked for."""
         if self._known is None or len(self._known[1]) < len(slots) * keys:
@@ -210,9 +222,15 @@ class Balance:
         cells = cells_of(rows, keys)
         return [field[cells] for field in fields], n[cells]
 
-    def pass_by(self, slots: np.ndarray, keys: int) -> None:
-        """Slices in these slots, which come first, are let go."""
-        self._running(slots, keys, self.carry.fields, self.carry.n)
+    def behind(self, slots: np.ndarray, keys: int) -> Callable[[], None]:
+        """Find what goes on behind the slices in these slots, which come first; what is given makes it the carry."""
+        fields, n = [field.copy() for field in self.carry.fields], self.carry.n.copy()
+        self._running(slots, keys, fields, n)
+
+        def carry_over() -> None:
+            self.carry.fields, self.carry.n = fields, n
+
+        return carry_over
 
     def _running(self, slots: np.ndarray, keys: int, total: list[np.ndarray], n: np.ndarray) -> Merged:
         """What goes on at the start of each slice; `total` is what goes on before, and then behind them."""

@@ -13,7 +13,8 @@ on is the matter of `across`, or, for aggregates that need single events, of `ke
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from windrow.engine.arrays import as_run
 from windrow.engine.binding import Answer
 from windrow.engine.completeness import first_start, next_after
 from windrow.engine.edges import edges_in, estimate, stretched
-from windrow.engine.engine import Merged, inputs_of
+from windrow.engine.engine import Foldable, Merged, inputs_of
 from windrow.engine.loads import Events, Going, Parcel
 from windrow.engine.pairing import has_exact_inverse
 from windrow.engine.partials import Numbers, Store
@@ -41,6 +42,7 @@ from windrow.engine.spanning.placing import (
     step_of,
     table_of,
 )
+from windrow.engine.staging import Staged
 from windrow.engine.windows import Due
 from windrow.errors import LimitError
 from windrow.measure import Tick
@@ -66,6 +68,7 @@ class Spanning(Aligned):
         self._asked = 0
         self._crossed: tuple[Due, np.ndarray, np.ndarray] | None = None
         self._in_order: list[Balance | Noted] = []
+        self._carries: list[Callable[[], None]] = []
         for answer in self.binding.answers.values():
             self._accompany(answer)
         self._arrange()
@@ -118,9 +121,46 @@ class Spanning(Aligned):
         assert load.lasts is not None
         return self.missed(load.times, load.lasts) if load.lasting[0] < self.late_before else None
 
-    def take_slices(self, parcel: Parcel) -> None:
-        with self.no_new_keys_on_failure():
-            parcels.take(self, parcel)
+    def _stage(self, load: Events | Parcel, staged: Staged) -> None:
+        if isinstance(load, Parcel):
+            parcels.prepare(self, load, staged)
+            return
+        self.require_room(len(load))
+        numbers = self.number(load.batch, staged)
+        placed, grid = self._place(load, numbers, staged)
+        self._prepare_fold(load, numbers, placed, grid, staged)
+        staged.on_commit(partial(self._count_all, load, placed))
+
+    def _prepare_fold(
+        self, events: Events, numbers: np.ndarray | None, placed: Placed, grid: Grid, staged: Staged
+    ) -> None:
+        """Events into the partials of the aggregates."""
+        foldable = self._foldable(events, staged)
+        self.fold(foldable, placed, own=True, staged=staged)
+        staged.on_commit(partial(self.fold, foldable, placed, own=False))
+        staged.on_commit(partial(self._keep, foldable, events, numbers))
+
+    def _foldable(self, events: Events, staged: Staged) -> Foldable:
+        stamps = events.arrivals if self.binding.needs_arrival or self.kept else events.times[:0]
+        return Foldable(self.encode(events.batch, staged), events.times, stamps, events.rows)
+
+    def note(self, events: Events) -> Staged:
+        """Note events further that are open: all of it at once, so that windows can be answered before it is committed."""
+        staged = Staged()
+        try:
+            placed, _ = self._place(events, self.number(events.batch, staged), staged)
+            foldable = self._foldable(events, staged)
+            staged.on_rollback(partial(self._return_to, self.fresh_seen, self.highest_time))
+            for own in (True, False):
+                self.fold(foldable, placed, own=own, staged=staged)
+            self._count_all(events, placed, staged)
+        except BaseException:
+            staged.rollback()
+            raise
+        return staged
+
+    def _return_to(self, fresh_seen: bool, highest_time: Tick | None) -> None:
+        self.fresh_seen, self.highest_time = fresh_seen, highest_time
 
     def targets(self, store: Store, segments: Any) -> list[tuple[Any, Any]]:
         if id(store) in self.kept:
@@ -129,22 +169,22 @@ class Spanning(Aligned):
         assert across is not None
         return [(store, segments.begin), *across.targets(segments)]
 
-    def _take(self, events: Events) -> None:
-        numbers = self.keys.numbers(events.batch)
-        placed, grid, fresh = self._place(events, numbers)
-        try:
-            self._fold(events, numbers, placed, grid)
-        except BaseException:
-            self.slices.forget(fresh)
-            raise
-        self._count(self.presence, placed)
+    def _count_all(self, events: Events, placed: Placed, staged: Staged | None = None) -> None:
+        """Know where events are, and which of them are late; cells are saved for a rollback if there is a `staged`."""
+        self._count(self.presence, placed, staged)
         rows = self._revising(events.times)
         if len(rows) and events.going is not None:
             rows = rows[self._revised_by(events.going, events.times)[rows]]
         if len(rows):
-            self._count(self.fresh, placed.only(rows))
+            self._count(self.fresh, placed.only(rows), staged)
             self.fresh_seen = True
         self.note_time(events.high)
+
+    def _count(self, store: Numbers, placed: Placed, staged: Staged | None) -> None:
+        for target, where in self.targets(store, placed):
+            if staged is not None:
+                staged.on_rollback(target.saved_for(where))
+            target.fold(where, [], ())
 
     def _revised_by(self, going: Going, starts: np.ndarray) -> np.ndarray:
         """Which pieces may lie in windows that were given out, of events that begin before the watermark."""
@@ -174,19 +214,8 @@ class Spanning(Aligned):
         """Windows that end here or before are final."""
         return self.clamp(self.lowest - 1) if self.watermark is None else self.horizon(self.watermark)
 
-    def _fold(self, events: Events, numbers: np.ndarray | None, placed: Placed, grid: Grid) -> None:
-        """Events into the partials of the aggregates."""
-        stamps = events.arrivals if self.binding.needs_arrival or self.kept else events.times[:0]
-        encoded = self.encode(events.batch)
-        self.fold(encoded, events.times, stamps, events.rows, placed)
-        self._keep(encoded, events, stamps, numbers)
-
-    def _count(self, store: Numbers, placed: Placed) -> None:
-        for target, where in self.targets(store, placed):
-            target.fold(where, [], ())
-
-    def _place(self, events: Events, numbers: np.ndarray | None) -> tuple[Placed, Grid, np.ndarray]:
-        """The cells of events, made where they do not exist; their slices; the slots of slices that are new."""
+    def _place(self, events: Events, numbers: np.ndarray | None, staged: Staged) -> tuple[Placed, Grid]:
+        """The cells of events, made where they do not exist, and their slices."""
         assert events.lasts is not None
         count = len(events)
         starts, lasts, again = events.times, events.lasts, np.empty(0, bool)
@@ -221,7 +250,7 @@ class Spanning(Aligned):
         goes_on = np.cumsum(np.subtract(entered, left, out=entered), out=left)[:many]
         met = as_run(np.flatnonzero(begun[1:] | (goes_on > 0)))
         where = met if inside is None else np.flatnonzero(inside)[met]
-        slots, fresh = self.slots_of(edges[:-1][where], edges[1:][where])
+        slots = self.slots_of(edges[:-1][where], edges[1:][where], staged)
         base = np.full(many + 1, -1)
         base[met] = slots * self.stride
         segments = segments_of(tuple(column[:runs] for column in told), numbers, base, self.keys.count)
@@ -230,7 +259,7 @@ class Spanning(Aligned):
         if inside is not None:
             by_edge = np.full(len(inside), -1)
             by_edge[where] = base[met]
-        return placed, Grid(edges, first, last, by_edge), fresh
+        return placed, Grid(edges, first, last, by_edge)
 
     def _step(self, edges: np.ndarray) -> Any:
         """The length of all slices between these edges; 0 if they are of several lengths, or nobody knows."""
@@ -273,20 +302,10 @@ class Spanning(Aligned):
             )
         return edges_in(windows, begin, end)
 
-    def slots_of(self, starts: np.ndarray, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The slots of slices, and those among them that are new."""
-        at, there = self.slices.find(starts)
-        self._make_room(len(starts) - int(np.count_nonzero(there)))
-        slots, fresh = self.slices.resolve(starts, ends, at, there)
-        for store in self.stores() if len(fresh) else ():
-            store.reset(fresh)
-        return slots, fresh
-
     def _keep(
         self,
-        encoded: Any,
+        foldable: Foldable,
         events: Events,
-        stamps: np.ndarray,
         numbers: np.ndarray | None,
         only: Container[int] | None = None,
     ) -> None:
@@ -295,10 +314,11 @@ class Spanning(Aligned):
         for _, columns, store in self.binding.folded:
             kept = self.kept.get(id(store))
             if kept is not None and (only is None or id(kept) in only):
-                rows, inputs = inputs_of(encoded, columns)
+                rows, inputs = inputs_of(foldable.encoded, columns)
                 which = np.arange(len(events)) if rows is None else rows
                 owners = np.zeros(len(events), np.int64) if numbers is None else numbers
-                columns_of = [*(c[which] for c in (owners, events.times, events.lasts, stamps)), *inputs]
+                told = (owners, events.times, events.lasts, foldable.stamps)
+                columns_of = [*(column[which] for column in told), *inputs]
                 if events.going is None:
                     kept.take(columns_of)
                 else:
@@ -308,9 +328,9 @@ class Spanning(Aligned):
         """Know events that go on where single events are kept, and none is yet: these were not asked to, before."""
         new = {id(kept): kept for kept in self.kept.values() if not kept.held}
         if new:
-            with self.no_new_keys_on_failure():
-                numbers = self.keys.numbers(events.batch)
-                self._keep(self.encode(events.batch), events, events.arrivals, numbers, only=new)
+            numbers = self.keys.numbers(events.batch)
+            foldable = Foldable(self.encode(events.batch), events.times, events.arrivals)
+            self._keep(foldable, events, numbers, only=new)
 
     def require_room(self, count: int) -> None:
         held = sum(kept.held + count for kept in self.kept.values())
@@ -323,12 +343,23 @@ class Spanning(Aligned):
 
     # -- watermarks and results ------------------------------------------------------------------
 
-    def advance(self, watermark: Tick) -> list[pa.RecordBatch]:
+    def due(self, watermark: Tick) -> list[pa.RecordBatch]:
         self._forget_what_goes_on()
         try:
-            return super().advance(watermark)
+            rows = super().due(watermark)
+            threshold = self._needed_from(self.horizon(watermark))
+            gone = self.slices.slots[: np.searchsorted(self.slices.starts, threshold)]
+            self._carries = [across.behind(gone, self.keys.count) for across in self._in_order]
         finally:
             self._forget_what_goes_on()
+        return rows
+
+    def pass_to(self, watermark: Tick) -> None:
+        for carry_over in self._carries:
+            carry_over()
+        super().pass_to(watermark)
+        for kept in self.kept.values():
+            kept.evict_before(self.threshold)
 
     def _forget_what_goes_on(self) -> None:
         self._asked, self._crossed = 0, None
@@ -360,12 +391,6 @@ class Spanning(Aligned):
         return id(store) not in self.kept
 
     # -- letting go ------------------------------------------------------------------------------
-
-    def pass_by(self, count: int) -> None:
-        for across in self._in_order:
-            across.pass_by(self.slices.slots[:count], self.keys.count)
-        for kept in self.kept.values():
-            kept.evict_before(self.threshold)
 
     def forget_fresh(self) -> None:
         super().forget_fresh()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
 
@@ -11,6 +13,7 @@ from windrow.engine.loads import Events
 from windrow.engine.spanning.engine import Spanning
 from windrow.engine.spanning.ongoing import FINE, PROBLEMS, Ongoing
 from windrow.engine.spanning.release import Release
+from windrow.engine.staging import Staged
 from windrow.errors import QueryError
 from windrow.measure import Tick
 from windrow.span import Span
@@ -46,13 +49,16 @@ class OpenEvents:
         _, source = self.ongoing.look_at(events, np.zeros(len(events), bool))
         noted, after, late = self.ongoing.apply(events, source, engine.final_up_to, engine.missed)
         if len(noted):
-            engine.take(noted)
+            engine.stage(noted).commit()
         release.note(release.lengths(*self.ongoing.ended(events, source)))
         self.ongoing = after
         return len(noted), late
 
-    def note(self, engine: Spanning, watermark: Tick, latest: Tick | None) -> None:
-        """Note open events as far as windows are about to be given out; `latest` is the latest time that is known."""
+    def note(self, engine: Spanning, watermark: Tick, latest: Tick | None) -> Staged:
+        """Note open events as far as windows are about to be given out; `latest` is the latest time that is known.
+
+        Windows can be answered at once. A rollback takes it back.
+        """
         if watermark < engine.measure.highest:
             after = self.ongoing.counted_in(*engine.given_out(watermark))
         else:
@@ -60,9 +66,10 @@ class OpenEvents:
             reached = engine.lowest if engine.watermark is None else engine.watermark - 1
             after = self.ongoing.ended_at(reached if latest is None else max(reached, latest))
         further = self.ongoing.up_to(after)
-        if further is not None:
-            engine.take(further)
+        staged = Staged() if further is None else engine.note(further)
+        staged.on_rollback(partial(setattr, self, "ongoing", self.ongoing))
         self.ongoing = after
+        return staged
 
     def require_columns(self, name: str, aggregate: Aggregate) -> None:
         """An error if open events came without a column that an aggregate reads which is about to be added."""

@@ -15,6 +15,7 @@ told by their sizes alone.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -27,6 +28,7 @@ from windrow.engine.pairing import has_exact_inverse
 from windrow.engine.partials import Numbers
 from windrow.engine.spanning.across import Balance
 from windrow.engine.spanning.placing import positions
+from windrow.engine.staging import Staged
 from windrow.errors import QueryError
 from windrow.measure import Tick
 from windrow.planner.window_set import WindowSet
@@ -73,12 +75,12 @@ def in_halves(
     return rows.append_column(ROLE, pa.array(role, pa.int64())), np.concatenate([starts, lasts[behind]])
 
 
-def take(engine: Spanning, parcel: Parcel) -> None:
+def prepare(engine: Spanning, parcel: Parcel, staged: Staged) -> None:
     """Join such slices to those that are here."""
     assert parcel.roles is not None
     if parcel.times.min() < engine.threshold:
         raise QueryError("slices of events that last must come in order of time")
-    numbers = engine.keys.numbers(parcel.batch)
+    numbers = engine.number(parcel.batch, staged)
     key = np.zeros(len(parcel), np.int64) if numbers is None else numbers
     order = np.argsort(parcel.times, kind="stable")
     times, role = parcel.times[order], parcel.roles[order]
@@ -90,7 +92,7 @@ def take(engine: Spanning, parcel: Parcel) -> None:
     if going[-1]:
         # It first goes on at the start of the next slice.
         end[-1] = neighbours(engine.windows, times[-1:])[1][0]
-    edges, base = _cells(engine, begin, end)
+    edges, base = _cells(engine, begin, end, staged)
     place = positions(parcel.times, edges)
     here = base[place] + key
     begun = np.where(parcel.roles != ENDS, here, -1)
@@ -103,16 +105,15 @@ def take(engine: Spanning, parcel: Parcel) -> None:
         across = engine.presence_across if store is engine.presence else engine.across[id(store)]
         assert isinstance(across, Balance)
         for target, cells in ((store, begun), (across.entered, entered), (across.left, left)):
-            target.join(cells, fields, n)
-    high = parcel.high
-    engine.highest_time = high if engine.highest_time is None else max(engine.highest_time, high)
+            staged.on_commit(partial(target.join, cells, fields, n))
+    staged.on_commit(partial(engine.note_time, parcel.high))
 
 
 def go_on(engine: Spanning, until: Tick) -> None:
     """Make the slices up to an instant, if something goes on: no row tells how long it will."""
     if _going_on(engine):
         begin = engine.slices.starts[-1:]
-        _cells(engine, begin, np.maximum(begin, np.asarray(until, begin.dtype)))
+        _cells(engine, begin, np.maximum(begin, np.asarray(until, begin.dtype)), Staged())
 
 
 def _going_on(engine: Spanning) -> int:
@@ -122,7 +123,9 @@ def _going_on(engine: Spanning) -> int:
     return int(across.carry.n.sum() + entered - left)
 
 
-def _cells(engine: Spanning, begin: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _cells(
+    engine: Spanning, begin: np.ndarray, end: np.ndarray, staged: Staged
+) -> tuple[np.ndarray, np.ndarray]:
     """Edges, and the first cell of each slice between them; slices from each `begin` to its `end` are made."""
     low, high = begin.min().item(), end.max().item()
     edges = engine.slices.reconcile(engine.edges_for(begin, end, low, high))
@@ -130,7 +133,7 @@ def _cells(engine: Spanning, begin: np.ndarray, end: np.ndarray) -> tuple[np.nda
     np.add.at(marks, positions(begin, edges), 1)
     np.add.at(marks, positions(end, edges) + 1, -1)
     met = np.flatnonzero(np.cumsum(marks) > 0)
-    slots, _ = engine.slots_of(edges[met], edges[met + 1])
+    slots = engine.slots_of(edges[met], edges[met + 1], staged)
     base = np.full(len(edges) + 1, -1)
     base[met] = slots * engine.stride
     return edges, base

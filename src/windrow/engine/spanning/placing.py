@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from windrow.engine.arrays import different, ranges
 from windrow.engine.cache import jit
 from windrow.engine.cutting import Cells, Runs
 from windrow.engine.lookup import lookup
@@ -46,6 +47,23 @@ class Ranges:
         kept = np.zeros(self.upto[-1] + 1, np.int64)
         kept[rows + 1] = 1
         return replace(self, upto=np.cumsum(kept)[self.upto])
+
+    def touched(self, limit: int) -> np.ndarray:
+        """The different cells of all starts that are crossed, ascending; all are below `limit`.
+
+        Where events are many and long, all slices from the first to the last one, of each key that occurs.
+        """
+        crosses = np.flatnonzero(self.low <= self.high)
+        if not len(crosses):
+            return np.empty(0, np.int64)
+        low, high, key = (column[crosses].astype(np.int64) for column in (self.low, self.high, self.key))
+        keys, first, last = np.unique(key), int(low.min()), int(high.max())
+        if int((high - low + 1).sum()) < (last - first + 1) * len(keys):
+            slices = ranges(low, high + 1)
+            cells = self.base[slices] + np.repeat(key, high - low + 1)
+        else:
+            cells = (self.base[first : last + 1, None] + keys).ravel()
+        return different(cells[cells >= 0], limit)
 
 
 @dataclass

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -23,11 +24,12 @@ from windrow.engine.arrays import distances
 from windrow.engine.binding import Answer, Binding
 from windrow.engine.columns import takeable
 from windrow.engine.cutting import Cells
-from windrow.engine.engine import Merged
+from windrow.engine.engine import Foldable, Merged
 from windrow.engine.loads import Events
 from windrow.engine.partials import Numbers, Store
 from windrow.engine.spanning.engine import Spanning
 from windrow.engine.spanning.placing import Grid, Placed
+from windrow.engine.staging import Staged
 from windrow.engine.windows import Due
 from windrow.spec import QuerySpec
 
@@ -75,11 +77,17 @@ class Prorated(Spanning):
     def targets(self, store: Store, segments: Any) -> list[tuple[Any, Any]]:
         return [(store, segments)] if self._across(store) is None else super().targets(store, segments)
 
-    def _fold(self, events: Events, numbers: np.ndarray | None, placed: Placed, grid: Grid) -> None:
+    def _prepare_fold(
+        self, events: Events, numbers: np.ndarray | None, placed: Placed, grid: Grid, staged: Staged
+    ) -> None:
+        staged.on_commit(partial(self._fold_pieces, events, numbers, grid))
+
+    def _fold_pieces(self, events: Events, numbers: np.ndarray | None, grid: Grid) -> None:
+        """Shares are given to aggregates that cannot fail: none is the user's own."""
         for rows, event, piece in pieces(events, self.binding.value_columns, grid):
             base = grid.base[piece]
             cells = base if numbers is None else np.where(base < 0, -1, base + numbers[event])
-            self.fold(self.encode(rows), event, event, None, Cells(cells))
+            self.fold(Foldable(self.encode(rows), event, event), Cells(cells), own=False)
 
     def merged(self, store: Numbers, due: Due, slots: np.ndarray, keys: int) -> Merged:
         if self._across(store) is None:

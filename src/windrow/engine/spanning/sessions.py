@@ -23,6 +23,7 @@ from windrow.engine.binding import Binding
 from windrow.engine.engine import Engine
 from windrow.engine.keyed.engine import Keyed
 from windrow.engine.loads import Events, Parcel
+from windrow.engine.staging import Staged
 from windrow.errors import QueryError
 from windrow.measure import Tick
 from windrow.options import OperatorOptions
@@ -77,8 +78,8 @@ class Sessions(Keyed):
     def too_late(self, load: Events | Parcel) -> tuple[np.ndarray, np.ndarray] | None:
         return super().too_late(self._with_gaps(load))
 
-    def take(self, events: Events) -> None:
-        super().take(self._with_gaps(events))
+    def _stage(self, load: Events | Parcel, staged: Staged) -> None:
+        super()._stage(self._with_gaps(load), staged)
 
 
 def judged_together(engines: Sequence[Engine], lates: list[Late | None]) -> list[Late | None]:
