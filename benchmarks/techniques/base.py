@@ -173,16 +173,16 @@ class Method(Engine):
     def _stage(self, load: Events | Parcel, staged: Staged) -> None:
         """Take good events in; only keys can be forgotten again."""
         assert isinstance(load, Events)
-        self.take(load, self.number(load.batch, staged))
+        self.take(load)
 
-    def take(self, events: Events, numbers: np.ndarray | None) -> None:
-        """Take good events in, of keys with these numbers."""
+    def take(self, events: Events) -> None:
+        """Take good events in."""
         encoded = self.encode(events.batch)
         if not self.partials.masked and any(p is not None for p in encoded[1].values()):
             self.partials.masked = True
             self.widen()
         times = read_only(events.times)
-        keys = None if numbers is None else numbers.astype(np.int64)
+        keys = None if events.numbers is None else events.numbers.astype(np.int64)
         arrival = events.arrival + np.arange(len(times) if self.partials.timed else 0)
         inputs = self.partials.inputs(encoded, times, arrival)
         columns = tuple(map(read_only, inputs))
@@ -217,6 +217,12 @@ class Method(Engine):
             over = sessions.over(self.passed(watermark))
             rows += [self._batch(part) for part in self.over(window, over)] if len(over) else []
         return rows
+
+    # A technique remembers every key.
+    forgets_keys = False
+
+    def collect_strings(self) -> None:
+        """And every string."""
 
     def pass_to(self, watermark: Tick) -> None:
         horizon = self.horizon(watermark)

@@ -354,3 +354,25 @@ def test_changelogs_replay_to_the_append_result_while_keys_grow(data):
     for mode, operator in operators.items():
         parts[mode].append(operator.finish())
     assert_same(pa.concat_tables(parts["append"]), replay(pa.concat_tables(parts["update"])))
+
+
+def test_engines_that_share_their_keys_forget_them_together():
+    operator = query({"w": wr.tumbling(10)}, {"n": wr.count(), "all": wr.collect("x")}, key="k").operator()
+    operator.process(batch([0], ["first"]))
+    operator.add_window("s", wr.session(25))
+    seen, parts = [batch([0], ["first"])], []
+    for step in range(1, 12):
+        names = [f"{step}-{i}" for i in range(300)] + ["first", "first"]
+        seen.append(batch([step * 10] * 301 + [step * 10 + 4], names))
+        operator.process(seen[-1])
+        if step == 6:
+            operator = operator.query.restore(operator.snapshot())
+        parts.append(operator.advance(step * 10))
+        assert {id(engine.keys) for engine in operator.engines} == {id(operator.engines[0].keys)}
+    assert operator.metrics().keys < 6 * 300, "a session of a key that is gone is final after three steps"
+    parts.append(operator.finish())
+    given = pa.concat_tables(parts)
+    for name, window, start in (("w", wr.tumbling(10), 0), ("s", wr.session(25), 26)):
+        expected = query({name: window}, {"n": wr.count(), "all": wr.collect("x")}, key="k")
+        expected = rows_of_window(expected.run(pa.concat_tables(seen)), name, start)
+        assert_same(expected, rows_of_window(given, name, start))

@@ -78,7 +78,7 @@ class Spanning(Method):
             places.append(found)
         return places
 
-    def take(self, events: Events, numbers: np.ndarray | None) -> None:
+    def take(self, events: Events) -> None:
         assert events.lasts is not None
         starts, lasts = read_only(events.times), read_only(events.lasts)
         encoded = self.encode(events.batch)
@@ -86,7 +86,7 @@ class Spanning(Method):
             for group in {self.partials, *self.groups}:
                 group.masked = True
             self.widen()
-        keys = None if numbers is None else numbers.astype(np.int64)
+        keys = None if events.numbers is None else events.numbers.astype(np.int64)
         arrival = events.arrival + np.arange(len(starts) if self.partials.timed else 0)
         inputs = tuple(tuple(map(read_only, group.inputs(encoded, starts, arrival))) for group in self.groups)
         self.insert_spans(starts, lasts, keys, inputs)

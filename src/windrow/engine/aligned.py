@@ -23,6 +23,7 @@ from windrow.engine.cutting import Cells, Cut, cut
 from windrow.engine.edges import Edges, neighbours
 from windrow.engine.emission import Emission, Ledger
 from windrow.engine.engine import IDLE_BYTES, Engine, Foldable
+from windrow.engine.keys import Keys
 from windrow.engine.loads import Events, Parcel
 from windrow.engine.partials import Log, Multisets, Numbers, Store
 from windrow.engine.slices import Slices
@@ -42,10 +43,12 @@ MANY = 1 << 20
 class Aligned(Engine):
     """See the module."""
 
-    def __init__(self, query: QuerySpec, settings: OperatorOptions, schema: pa.Schema) -> None:
-        super().__init__(query, settings, schema)
+    def __init__(
+        self, query: QuerySpec, settings: OperatorOptions, schema: pa.Schema, keys: Keys | None = None
+    ) -> None:
+        super().__init__(query, settings, schema, keys)
         dtype = self.measure.dtype
-        self.stride = max(1, self.keys.count)
+        self.stride = 1
         self.slices = Slices(dtype)
         self.fresh = Numbers(COUNT, 0, dtype)
         self.ledger = Ledger()
@@ -105,7 +108,8 @@ class Aligned(Engine):
 
     def _prepare_events(self, events: Events, staged: Staged) -> None:
         times = events.times
-        found, numbers, base = self._find(events, staged)
+        numbers = events.numbers
+        found, base = self._find(events, staged)
         segments = found.place(base, numbers, len(times))
         stamps = events.arrival + np.arange(len(times)) if self.binding.needs_arrival else times[:0]
         foldable = Foldable(self.encode(events.batch, staged), times, stamps, events.rows)
@@ -128,9 +132,8 @@ class Aligned(Engine):
         staged.on_commit(commit)
 
     def _prepare_slices(self, parcel: Parcel, staged: Staged) -> None:
-        found, numbers, base = self._find(parcel, staged)
-        if numbers is None:
-            numbers = np.zeros(len(parcel), np.int32)
+        found, base = self._find(parcel, staged)
+        numbers = np.zeros(len(parcel), np.int32) if parcel.numbers is None else parcel.numbers
         segments = found.place(base, numbers, len(parcel))
         assert isinstance(segments, Cells)
         cells = segments.cell
@@ -157,19 +160,18 @@ class Aligned(Engine):
         inside = self.windows.covers(starts) if self.windows.may_leave_gaps else None
         return found, starts, edges[found.slices + 1], inside
 
-    def _find(self, load: Events | Parcel, staged: Staged) -> tuple[Cut, np.ndarray | None, np.ndarray]:
-        """The cut, the key numbers, and the first cell of each slice that is hit (-1: in no window)."""
+    def _find(self, load: Events | Parcel, staged: Staged) -> tuple[Cut, np.ndarray]:
+        """The cut, and the first cell of each slice that is hit (-1: in no window)."""
         found, starts, ends, inside = self.cut(load.times, load.scan)
         if inside is not None:
             # The first edge may be a sentinel far below; a slice before every window has no cover.
             starts, ends = starts[inside], ends[inside]
-        numbers = self.number(load.batch, staged)
         slots = self.slots_of(starts, ends, staged)
         base = slots * self.stride
         if inside is not None:
             base = np.full(len(inside), -1)
             base[inside] = slots * self.stride
-        return found, numbers, base
+        return found, base
 
     def slots_of(self, starts: np.ndarray, ends: np.ndarray, staged: Staged) -> np.ndarray:
         """The slots of slices, made where they do not exist."""
@@ -196,6 +198,10 @@ class Aligned(Engine):
     def stores(self) -> list[Store]:
         late = [self.fresh] if self.settings.mode == "update" else []
         return [*late, *self.binding.in_order]
+
+    def make_room_for_keys(self) -> None:
+        if self.keys.count > self.stride:
+            self._make_room(0)
 
     def _make_room(self, need: int) -> None:
         """Room for `need` more slices and for all keys that are known."""
@@ -265,7 +271,7 @@ class Aligned(Engine):
     # -- letting go ------------------------------------------------------------------------------
 
     def _let_go(self, watermark: Tick) -> None:
-        """Drop what no window needs any more: slices, events, keys, strings, memory."""
+        """Drop what no window needs any more: slices, events, memory."""
         horizon = self.horizon(watermark)
         self.threshold = self._needed_from(horizon)
         evicted = self.slices.evict_before(self.threshold)
@@ -279,8 +285,6 @@ class Aligned(Engine):
                 store.reset(evicted)
         self._coalesce(horizon)
         if len(evicted):
-            self._collect_keys()
-            self.collect_strings()
             idle = not len(self.slices) and sum(s.nbytes for s in self.stores()) > IDLE_BYTES
             # Room that was in use until now is likely to be so again.
             if idle or self.slices.capacity > 4 * (len(self.slices) + len(evicted)) + 64:
@@ -309,22 +313,10 @@ class Aligned(Engine):
         if joined is not None and self.absorb(*joined, self.keys.count):
             self.slices = slices
 
-    def _collect_keys(self) -> None:
-        """Forget keys without a live slice, once most are such."""
-        count = self.keys.count
-        if not self.query.key or count <= FEW:
-            return
-        if len(self.slices) and count <= 2 * self.keys_after_collection:
-            return
-        live = np.flatnonzero(self.live_keys())
-        self.keys_after_collection = max(len(live), FEW)
-        if 2 * len(live) <= count:
-            kept = self.keys.kept(live)
-            self.resize(2 * len(self.slices) + 8, max(1, len(live)), live)
-            self.keys = kept
+    def renumber(self, live: np.ndarray) -> None:
+        self.resize(2 * len(self.slices) + 8, max(1, len(live)), live)
 
     def live_keys(self) -> np.ndarray:
-        """Whether each key has an event in a live slice."""
         cells = self.presence.n.reshape(-1, self.stride)[self.slices.slots, : self.keys.count]
         return np.asarray(cells.any(axis=0))
 
@@ -347,7 +339,7 @@ class Aligned(Engine):
 
     @property
     def nbytes(self) -> int:
-        return sum(s.nbytes for s in self.stores()) + self.keys.nbytes + self.slices.nbytes
+        return sum(s.nbytes for s in self.stores()) + self.slices.nbytes
 
     # -- queries that change while they run ------------------------------------------------------
 

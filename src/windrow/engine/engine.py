@@ -62,7 +62,9 @@ class Engine:
 
     may_have_empty_slices = False
 
-    def __init__(self, query: QuerySpec, settings: OperatorOptions, schema: pa.Schema) -> None:
+    def __init__(
+        self, query: QuerySpec, settings: OperatorOptions, schema: pa.Schema, keys: Keys | None = None
+    ) -> None:
         self.query = query
         self.settings = settings
         self.binding = self.bound(query, schema)
@@ -70,12 +72,12 @@ class Engine:
         self.lateness = self.measure.ticks(settings.allowed_lateness, what="lateness")
         if settings.bound_ahead is not None:
             self.measure.ticks(settings.bound_ahead, what="max_ahead")
-        self.keys = Keys(self.binding.key_schema)
+        # The engines of an operator share their keys.
+        self.keys = Keys(self.binding.key_schema) if keys is None else keys
         self.presence = self.binding.presence
         self.complete_from: dict[str, Tick] = {}
         self.watermark: Tick | None = None
         self.highest_time: Tick | None = None
-        self.keys_after_collection = 0
         self.windows = WindowSet.of(query.windows, self.measure)
         self.lowest: Tick
         self.highest: Tick
@@ -278,7 +280,11 @@ class Engine:
         """Do all of taking in a load that can fail; if it does, nothing has changed."""
         staged = Staged()
         try:
-            self._stage(load, staged)
+            if not load.numbered:
+                load.number(self.keys, staged)
+            self.make_room_for_keys()
+            if len(load):
+                self._stage(load, staged)
         except BaseException:
             staged.rollback()
             raise
@@ -288,16 +294,19 @@ class Engine:
         """As `stage`, step by step."""
         raise NotImplementedError
 
-    def number(self, batch: pa.RecordBatch, staged: Staged) -> np.ndarray | None:
-        """The key number of each row; None where the query has no key."""
-        known = self.keys.count
-        numbers = self.keys.numbers(batch)
-        if self.keys.count > known:
-            staged.on_rollback(partial(self._forget_keys, known))
-        return numbers
+    def make_room_for_keys(self) -> None:
+        """Have room for all keys that are known, though events of some may have come to other engines only."""
 
-    def _forget_keys(self, known: int) -> None:
-        self.keys = self.keys.kept(np.arange(known))
+    # Whether a key can be forgotten once nothing of it is alive.
+    forgets_keys = True
+
+    def live_keys(self) -> np.ndarray:
+        """A mask of the keys of which something is alive."""
+        raise NotImplementedError
+
+    def renumber(self, live: np.ndarray) -> None:
+        """Key live[i] becomes key i; nothing of the others is alive."""
+        raise NotImplementedError
 
     def require_room(self, count: int) -> None:
         """A LimitError if `count` more events would be too many for what keeps them one by one."""

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from windrow.engine.aligned import Aligned
 from windrow.engine.keyed.engine import Keyed
+from windrow.engine.keys import Keys
 from windrow.engine.spanning.engine import Spanning
 from windrow.engine.spanning.prorated import Prorated
 from windrow.engine.spanning.sessions import Sessions
@@ -25,9 +26,16 @@ KINDS: dict[str, type[Aligned] | type[Keyed]] = {
 }
 
 
-def engines_for(query: QuerySpec, settings: OperatorOptions, schema: pa.Schema) -> list[Aligned | Keyed]:
-    """Empty engines that answer the windows of a query together."""
-    return [KINDS[kind](part, settings, schema) for kind, part in shared(query)]
+def engines_for(
+    query: QuerySpec, settings: OperatorOptions, schema: pa.Schema, keys: Keys | None = None
+) -> list[Aligned | Keyed]:
+    """Empty engines that answer the windows of a query together, and number these keys alike."""
+    engines: list[Aligned | Keyed] = []
+    for kind, part in shared(query):
+        engines.append(KINDS[kind](part, settings, schema, keys))
+        keys = engines[0].keys
+        engines[-1].make_room_for_keys()
+    return engines
 
 
 def kind_name(engine: Aligned | Keyed) -> str:

@@ -31,6 +31,7 @@ from windrow.engine.loads import ROLE, Events, packed
 from windrow.engine.partials import Numbers
 from windrow.engine.spanning.lifespans import Lifespans
 from windrow.engine.spanning.parcels import in_halves, obstacle_to_slices, of_instants
+from windrow.engine.staging import Staged
 from windrow.errors import QueryError
 from windrow.options import OperatorOptions
 from windrow.span import Span
@@ -136,7 +137,8 @@ def _folded(engine: Aligned, events: Events) -> pa.RecordBatch:
     """
     times, (low, high, _) = events.times, events.scan
     found, _, _, inside = engine.cut(times, events.scan)
-    numbers = engine.keys.numbers(events.batch)
+    events.number(engine.keys, Staged())
+    numbers = events.numbers
     base = np.arange(len(found.slices)) * engine.keys.count
     if inside is not None:
         base[~inside] = -1

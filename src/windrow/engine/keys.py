@@ -456,6 +456,10 @@ class Keys:
         rows = pa.array(numbers)
         return Keys.of(self.schema, [column.take(rows) for column in self.columns])
 
+    def keep(self, numbers: np.ndarray) -> None:
+        """Become what `kept` gives, for all who share these keys."""
+        vars(self).update(vars(self.kept(numbers)))
+
     @classmethod
     def of(cls, schema: pa.Schema, columns: list[pa.Array]) -> Keys:
         """Keys that are numbered in the order of the rows of `columns`, which must be different."""

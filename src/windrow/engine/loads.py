@@ -17,9 +17,9 @@ the receiver finds it from "#first", because both have the same windows.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,7 @@ import pyarrow as pa
 from windrow.engine.columns import raw
 from windrow.engine.cutting import scan_times
 from windrow.engine.partials import Numbers
+from windrow.engine.staging import Staged
 from windrow.errors import QueryError
 from windrow.measure import Tick
 from windrow.schema import require_columns
@@ -34,6 +35,7 @@ from windrow.span import Span
 
 if TYPE_CHECKING:
     from windrow.engine.engine import Engine
+    from windrow.engine.keys import Keys
 
 FIRST, LAST, SIZE, ROLE = "#first", "#last", "#n", "#role"
 INSIDE, BEGINS, ENDS = range(3)
@@ -46,6 +48,23 @@ class Load:
 
     batch: pa.RecordBatch
     times: np.ndarray
+    # The key number of each row, once it is `numbered`; None where there are no keys.
+    numbers: np.ndarray | None = field(default=None, kw_only=True)
+    numbered: bool = field(default=False, kw_only=True)
+
+    def number(self, keys: Keys, staged: Staged) -> None:
+        """Number the keys of all rows; a rollback forgets those that are new."""
+        known = keys.count
+        self.numbers, self.numbered = keys.numbers(self.batch), True
+        if keys.count > known:
+            staged.on_rollback(lambda: keys.keep(np.arange(known)))
+
+    def numbers_of(self, rows: np.ndarray) -> dict[str, Any]:
+        """What is known of the keys of these rows, as arguments for a load of them."""
+        return {
+            "numbers": None if self.numbers is None else self.numbers[rows],
+            "numbered": self.numbered,
+        }
 
     def __len__(self) -> int:
         return len(self.times)
@@ -90,7 +109,8 @@ class Events(Load):
         rows, lasts, roles, lengths = (None if part is None else part[keep] for part in several)
         going = None if self.going is None else self.going.where(keep)
         batch = self.batch.filter(pa.array(keep))
-        return Events(batch, self.times[keep], self.arrival, rows, lasts, going, roles, lengths)
+        keys = self.numbers_of(keep)
+        return Events(batch, self.times[keep], self.arrival, rows, lasts, going, roles, lengths, **keys)
 
     @property
     def arrivals(self) -> np.ndarray:
@@ -126,10 +146,10 @@ class Parcel(Load):
         """An error if the batch is not what `packed` gives for the same query."""
         schema = slice_schema(engine)
         require_columns(batch.schema, tuple(schema.names))
-        for field in schema:
-            found = batch.schema.field(field.name).type
-            if found != field.type:
-                raise QueryError(f"column {field.name!r} of a slice batch is {field.type} here, not {found}")
+        for known in schema:
+            found = batch.schema.field(known.name).type
+            if found != known.type:
+                raise QueryError(f"column {known.name!r} of a slice batch is {known.type} here, not {found}")
         columns = {f.name: _numbers(batch, f) for f in schema if f.name not in engine.keys.schema.names}
         partials = [
             (columns[f"#{i}.n"], [columns[f"#{i}.f{j}"] for j in range(len(store.fields))])
@@ -142,7 +162,8 @@ class Parcel(Load):
         batch = self.batch.filter(pa.array(keep)) if keep.dtype == bool else self.batch.take(pa.array(keep))
         partials = [(n[keep], [field[keep] for field in fields]) for n, fields in self.partials]
         roles = None if self.roles is None else self.roles[keep]
-        return Parcel(batch, self.times[keep], self.last[keep], self.sizes[keep], partials, roles)
+        keys = self.numbers_of(keep)
+        return Parcel(batch, self.times[keep], self.last[keep], self.sizes[keep], partials, roles, **keys)
 
     def count(self, which: np.ndarray | None = None) -> int:
         """How many events these stand for, or those of them for which `which` holds."""

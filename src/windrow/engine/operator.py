@@ -43,6 +43,7 @@ from windrow.errors import QueryError
 from windrow.measure import Measure, Point, PointLike, Tick, parse_point
 from windrow.options import OperatorOptions
 from windrow.planner.explain import explain
+from windrow.planner.window_set import FEW
 from windrow.span import Span
 from windrow.spec import QuerySpec, refuse_name_clashes, require_for_spans, require_named
 from windrow.windows.base import Window
@@ -64,6 +65,7 @@ class Operator:
         self.early_watermark: Point | None = None
         self.lasting: Lasting | None = None
         self._intake = Intake(query.time_columns[0], settings, ordered=query.ordered)
+        self._keys_kept = 0
         self._late: list[pa.RecordBatch] = []
         self._bad: list[pa.Table] = []
 
@@ -154,7 +156,7 @@ class Operator:
 
     def _engines(self, query: QuerySpec, schema: pa.Schema) -> list[Aligned | Keyed]:
         """Empty engines that answer a query together."""
-        return engines_for(query, self.settings, schema)
+        return engines_for(query, self.settings, schema, self.engines[0].keys if self.engines else None)
 
     def fit(self, engines: list[Aligned | Keyed], schema: pa.Schema) -> None:
         """Work with these engines, on tables of this schema."""
@@ -217,18 +219,24 @@ class Operator:
         self.highest_time = high if self.highest_time is None else max(self.highest_time, high)
 
     def _hand_over(self, load: Events | Parcel) -> None:
+        high, count = load.high, load.count()
         lates = judged_together(self.engines, [engine.too_late(load) for engine in self.engines])
-        late_events = 0
-        missed = [0]
+        late_events, missed = 0, [0]
+        masks = [None if late is None else late[0] for late in lates]
         if any(late is not None for late in lates):
-            late_events = self._set_late_aside(load, lates, missed)
+            gone, late_events = self._set_late_aside(load, lates, missed)
+            if gone.any():
+                load = load.where(~gone)
+                masks = [None if mask is None else mask[~gone] for mask in masks]
         staged: list[Staged] = []
         try:
-            for engine, late in zip(self.engines, lates, strict=True):
-                part = load if late is None else load.where(~late[0])
-                if len(part):
+            if len(load):
+                staged.append(Staged())
+                load.number(self.engines[0].keys, staged[0])
+                for engine, mask in zip(self.engines, masks, strict=True):
+                    part = load if mask is None or not mask.any() else load.where(~mask)
                     staged.append(engine.stage(part))
-                    partly = engine.partly_late(part)
+                    partly = engine.partly_late(part) if len(part) else None
                     missed.append(0 if partly is None else part.count(partly))
         except BaseException:
             for each in reversed(staged):
@@ -238,15 +246,18 @@ class Operator:
             each.commit()
         for engine in self.engines:
             if isinstance(engine, Aligned):
-                engine.note_time(load.high)
-        self.counters.arrivals += load.count()
+                engine.note_time(high)
+        self.counters.arrivals += count
         # What several engines count may be the same events.
         self.counters.partly_late += max(missed)
-        self._note_time(load.high)
-        self.counters.events += load.count() - late_events
+        self._note_time(high)
+        self.counters.events += count - late_events
 
-    def _set_late_aside(self, load: Events | Parcel, lates: list[Any], missed: list[int]) -> int:
-        """Events that are too late for every window go to `late()`; how many they are.
+    def _set_late_aside(
+        self, load: Events | Parcel, lates: list[Any], missed: list[int]
+    ) -> tuple[np.ndarray, int]:
+        """Events that are too late for every window go to `late()`: a mask of events that no window takes, and how many
+        of them are late.
 
         How many others are too late for all windows of an engine is added to `missed`.
         """
@@ -259,7 +270,7 @@ class Operator:
         if late.any() and isinstance(load, Events):
             self._late.append(load.batch.filter(pa.array(late)))
         self.counters.late += load.count(late)
-        return load.count(late)
+        return gone, load.count(late)
 
     # -- watermarks and results ------------------------------------------------------------------
 
@@ -322,8 +333,25 @@ class Operator:
             raise
         for engine in self.engines:
             engine.pass_to(watermark)
+        self._forget_keys()
+        for engine in self.engines:
+            engine.collect_strings()
         self.watermark = watermark
         return pa.Table.from_batches(rows, self.engines[0].result_schema)
+
+    def _forget_keys(self) -> None:
+        """Forget keys of which nothing is alive in any engine, once most are such."""
+        keys = self.engines[0].keys
+        if not self.query.key or keys.count <= FEW or not all(engine.forgets_keys for engine in self.engines):
+            return
+        if any(len(engine.slices) for engine in self.engines) and keys.count <= 2 * self._keys_kept:
+            return
+        live = np.flatnonzero(np.logical_or.reduce([engine.live_keys() for engine in self.engines]))
+        self._keys_kept = max(len(live), FEW)
+        if 2 * len(live) <= keys.count:
+            for engine in self.engines:
+                engine.renumber(live)
+            keys.keep(live)
 
     def _went_back(self, before: Tick, now: Tick) -> QueryError:
         shown = (self.measure.scalar(tick) for tick in (before, now))
@@ -366,8 +394,8 @@ class Operator:
         return Metrics(
             **seen,
             live_slices=sum(len(e.slices) for e in engines),
-            keys=max(e.keys.count for e in engines) if self.query.key else 0,
-            bytes=sum(e.nbytes for e in engines),
+            keys=engines[0].keys.count if self.query.key else 0,
+            bytes=sum(e.nbytes for e in engines) + engines[0].keys.nbytes,
             partial_bytes=sum(
                 e.cells * sum(s.cell_bytes for s in e.binding.stores.values()) for e in engines
             ),

@@ -31,6 +31,7 @@ from windrow.engine.keyed.pending import Chunk, Pending, Released
 from windrow.engine.keyed.slices import KeyedSlices
 from windrow.engine.keyed.time_windows import TimeWindows
 from windrow.engine.keyed.timed import together
+from windrow.engine.keys import Keys
 from windrow.engine.loads import Events, Parcel
 from windrow.engine.partials import Log, Store
 from windrow.engine.sequence import bad_rows, check_types, discretizers_for
@@ -39,7 +40,6 @@ from windrow.engine.windows import Due
 from windrow.errors import LimitError, QueryError
 from windrow.measure import Tick
 from windrow.options import OperatorOptions
-from windrow.planner.window_set import FEW
 from windrow.spec import QuerySpec
 
 # So many slices may be alive before it is worth a look whether some can be joined.
@@ -61,8 +61,10 @@ class Passage:
 class Keyed(Engine):
     """See the module."""
 
-    def __init__(self, query: QuerySpec, settings: OperatorOptions, schema: pa.Schema) -> None:
-        super().__init__(query, settings, schema)
+    def __init__(
+        self, query: QuerySpec, settings: OperatorOptions, schema: pa.Schema, keys: Keys | None = None
+    ) -> None:
+        super().__init__(query, settings, schema, keys)
         for name, window in query.windows.items():
             if window.layout != "ordered":
                 check_types(name, window, self.binding.types, self.measure)
@@ -136,12 +138,11 @@ class Keyed(Engine):
             self._prepare_slices(load, staged)
             return
         self.require_room(len(load))
-        numbers = self.number(load.batch, staged)
         if self.order is None:
-            self._prepare_events(load, numbers, staged)
+            self._prepare_events(load, staged)
         else:
-            self._let_wait(load, numbers, staged)
-        staged.on_commit(partial(self._note, load, numbers))
+            self._let_wait(load, staged)
+        staged.on_commit(partial(self._note, load))
 
     def _prepare_slices(self, parcel: Parcel, staged: Staged) -> None:
         if self.order is not None:
@@ -149,8 +150,7 @@ class Keyed(Engine):
                 "slices cannot be taken by an operator that waits for the order of single events"
             )
         low, high, _ = parcel.scan
-        numbers = self.number(parcel.batch, staged)
-        key = np.zeros(len(parcel), np.int64) if numbers is None else numbers.astype(np.int64)
+        key = np.zeros(len(parcel), np.int64) if parcel.numbers is None else parcel.numbers.astype(np.int64)
         order = np.lexsort((parcel.times, key))
         placed, key = parcel.where(order), key[order]
         edges = self.timed.edges_of(placed.times, low, high)
@@ -159,7 +159,7 @@ class Keyed(Engine):
         staged.on_rollback(partial(self.arena.give_back, new.slot))
         self.join(new.slot, placed, staged, fresh=True)
         self._prepare_join(new, placed.sizes, staged)
-        staged.on_commit(partial(self._note, parcel, numbers))
+        staged.on_commit(partial(self._note, parcel))
 
     def _prepare_join(self, new: KeyedSlices, sizes: np.ndarray, staged: Staged) -> None:
         """Put new slices, which hold `sizes` events, among the others, joined where nothing separates them."""
@@ -175,14 +175,14 @@ class Keyed(Engine):
 
         staged.on_commit(commit)
 
-    def _note(self, load: Events | Parcel, numbers: np.ndarray | None) -> None:
+    def _note(self, load: Events | Parcel) -> None:
         """Know how far time has come, and what may have to be revised."""
         if self.settings.mode == "update" and self.watermark is not None and load.scan[0] <= self.watermark:
-            self.changelog.note_late(load.times, numbers, self.watermark, self.keys.count)
+            self.changelog.note_late(load.times, load.numbers, self.watermark, self.keys.count)
         self.highest_time = load.high if self.highest_time is None else max(self.highest_time, load.high)
 
-    def _let_wait(self, events: Events, numbers: np.ndarray | None, staged: Staged) -> None:
-        times = events.times
+    def _let_wait(self, events: Events, staged: Staged) -> None:
+        times, numbers = events.times, events.numbers
         limit = self.settings.max_slices
         if len(self.waiting) + len(times) > limit:
             raise LimitError(
@@ -202,8 +202,8 @@ class Keyed(Engine):
 
         staged.on_commit(commit)
 
-    def _prepare_events(self, events: Events, numbers: np.ndarray | None, staged: Staged) -> None:
-        times = events.times
+    def _prepare_events(self, events: Events, staged: Staged) -> None:
+        times, numbers = events.times, events.numbers
         stamps = events.arrival + np.arange(len(times)) if self.binding.needs_arrival else times[:0]
         segments: Runs | Cells
         if numbers is None and self.timed.takes_cells(*events.scan[:2]):
@@ -408,7 +408,7 @@ class Keyed(Engine):
     # -- letting go ------------------------------------------------------------------------------
 
     def _let_go(self, horizon: Tick) -> None:
-        """Drop what no window needs any more: slices, events, keys, strings, memory."""
+        """Drop what no window needs any more: slices, events, memory."""
         near = self.near(horizon)
         self.threshold = max(self.threshold, self.timed.first_needed(near))
         if self.order is not None:
@@ -421,8 +421,6 @@ class Keyed(Engine):
         if not alive.all():
             self.arena.keep(alive)
             self._forget_events()
-            self._collect_keys()
-            self.collect_strings()
         self._coalesce(horizon)
         self.arena.shrink()
 
@@ -460,22 +458,23 @@ class Keyed(Engine):
         self.arena.coalesce(apart)
         self._unjoined = 2 * len(self.slices) + UNJOINED
 
-    def _collect_keys(self) -> None:
-        """Forget keys without a live slice, once most are such; not where a key's count goes on."""
-        count = self.keys.count
-        if not self.query.key or count <= FEW or self.order is not None:
-            return
-        if len(self.slices) and count <= 2 * self.keys_after_collection:
-            return
-        live = np.union1d(self.slices.key, self.changelog.given.key)
-        self.keys_after_collection = max(len(live), FEW)
-        if 2 * len(live) <= count:
-            self.keys = self.keys.kept(live)
-            self.slices.key = np.searchsorted(live, self.slices.key)
-            self.changelog.renumber(live)
-            for store in self.binding.stores.values():
-                if isinstance(store, Log):
-                    store.renumber(live)
+    @property
+    def forgets_keys(self) -> bool:  # type: ignore[override]
+        """Not where a key's count goes on."""
+        return self.order is None
+
+    def live_keys(self) -> np.ndarray:
+        live = np.zeros(self.keys.count, bool)
+        live[self.slices.key] = True
+        live[self.changelog.given.key] = True
+        return live
+
+    def renumber(self, live: np.ndarray) -> None:
+        self.slices.key = np.searchsorted(live, self.slices.key)
+        self.changelog.renumber(live)
+        for store in self.binding.stores.values():
+            if isinstance(store, Log):
+                store.renumber(live)
 
     @property
     def pending(self) -> int:
@@ -491,7 +490,7 @@ class Keyed(Engine):
     def nbytes(self) -> int:
         order = 0 if self.order is None else self.order.nbytes
         kept = self.slices.nbytes + self.changelog.given.nbytes + self.waiting.nbytes + order
-        return sum(s.nbytes for s in self.stores()) + self.keys.nbytes + kept
+        return sum(s.nbytes for s in self.stores()) + kept
 
     # -- queries that change while they run ------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""What the sections of all engines hold: keys, strings, partials, and how far they have come."""
+"""What all engines share, their keys; and what the sections of all of them hold: strings, partials, and how far they have come."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from windrow.errors import StateError
 
 
 def write(writer: Writer, engine: Engine, prefix: str) -> None:
-    """Keys and strings."""
-    table = pa.Table.from_arrays(engine.keys.columns, schema=engine.keys.schema)
-    writer.table(prefix + "keys", table)
+    """Strings."""
     for name, coder in engine.binding.coders.items():
         if coder.text:
             writer.table(f"{prefix}strings {name}", pa.table({"value": coder.dictionary}))
@@ -45,18 +43,23 @@ def read(reader: Reader, engine: Engine, said: dict[str, Any], prefix: str) -> N
     engine.complete_from = {name: tick for name, tick in ticks.items() if tick is not None}
     engine.watermark = tick_of(measure, said["watermark"])
     engine.highest_time = tick_of(measure, said["highest_time"])
-    _read_keys(reader, engine, prefix)
     _read_strings(reader, engine, prefix)
 
 
-def _read_keys(reader: Reader, engine: Engine, prefix: str) -> None:
-    table = reader.table(prefix + "keys").combine_chunks()
-    if table.schema != engine.keys.schema:
+def write_keys(writer: Writer, keys: Keys) -> None:
+    """The keys of all engines."""
+    writer.table("keys", pa.Table.from_arrays(keys.columns, schema=keys.schema))
+
+
+def read_keys(reader: Reader, schema: pa.Schema) -> Keys:
+    """The opposite of `write_keys`; the key columns of events have this schema."""
+    table = reader.table("keys").combine_chunks()
+    if table.schema != Keys(schema).schema:
         raise StateError("the snapshot's keys are not of the types of the key columns")
-    schema = engine.binding.key_schema
-    engine.keys = Keys.of(schema, [one(c) for c in table.columns])
-    if schema.names and engine.keys.count != table.num_rows:
+    keys = Keys.of(schema, [one(c) for c in table.columns])
+    if schema.names and keys.count != table.num_rows:
         raise StateError("the snapshot's keys are not all different")
+    return keys
 
 
 def _read_strings(reader: Reader, engine: Engine, prefix: str) -> None:

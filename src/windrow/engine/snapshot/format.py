@@ -15,6 +15,7 @@ from windrow.durations import Duration
 from windrow.engine.aligned import Aligned
 from windrow.engine.engines import KINDS, kind_name
 from windrow.engine.keyed.engine import Keyed
+from windrow.engine.keys import Keys
 from windrow.engine.metrics import Counters
 from windrow.engine.operator import Operator
 from windrow.engine.snapshot import aligned, common, keyed, spanning
@@ -28,7 +29,7 @@ from windrow.planner.sharing import kind_of
 from windrow.spec import QuerySpec
 
 MAGIC = b"windrow\0"
-VERSION = 2
+VERSION = 3
 HEADER = struct.Struct("<8sI32sQI")
 
 
@@ -38,6 +39,7 @@ def save(operator: Operator) -> bytes:
     sections = [_write(writer, engine, f"engine {i} ") for i, engine in enumerate(operator.engines)]
     writer.text("about", json.dumps(_about(operator) | {"engines": sections}))
     if operator.schema is not None:
+        common.write_keys(writer, operator.engines[0].keys)
         writer.table("schema", _without_extensions(operator.schema.empty_table()))
         if operator.lasting is not None:
             spanning.write_lasting(writer, operator.lasting)
@@ -67,6 +69,7 @@ def _read(
     query: QuerySpec,
     settings: OperatorOptions,
     schema: pa.Schema,
+    keys: Keys,
     about: dict[str, Any],
     prefix: str,
 ) -> Aligned | Keyed:
@@ -79,7 +82,7 @@ def _read(
     # Windows of time may be answered by an engine that can do more.
     if about["kind"] != kind_of(part) and (about["kind"], kind_of(part)) != ("keyed", "aligned"):
         raise StateError("the snapshot's engine cannot answer the windows of the query")
-    engine = KINDS[about["kind"]](part, settings, schema)
+    engine = KINDS[about["kind"]](part, settings, schema, keys)
     common.read(reader, engine, about, prefix)
     if isinstance(engine, Keyed):
         keyed.read(reader, engine, about, prefix)
@@ -173,8 +176,9 @@ def _fill(operator: Operator, reader: Reader, about: dict[str, Any]) -> None:
     if sorted(answered) != sorted(operator.query.windows):
         raise StateError("the snapshot does not answer each window of the query once")
     schema = reader.table("schema").schema
+    keys = common.read_keys(reader, pa.schema([schema.field(name) for name in operator.query.key]))
     engines = [
-        _read(reader, operator.query, operator.settings, schema, section, f"engine {i} ")
+        _read(reader, operator.query, operator.settings, schema, keys, section, f"engine {i} ")
         for i, section in enumerate(sections)
     ]
     operator.fit(engines, schema)

@@ -26,6 +26,7 @@ from windrow.engine.binding import Answer
 from windrow.engine.completeness import first_start, next_after
 from windrow.engine.edges import edges_in, estimate, stretched
 from windrow.engine.engine import Foldable, Merged, inputs_of
+from windrow.engine.keys import Keys
 from windrow.engine.loads import Events, Going, Parcel
 from windrow.engine.pairing import has_exact_inverse
 from windrow.engine.partials import Numbers, Store
@@ -59,8 +60,10 @@ class Spanning(Aligned):
     # Parcels make slices for what goes on before it is known up to when.
     may_have_empty_slices = True
 
-    def __init__(self, query: QuerySpec, settings: OperatorOptions, schema: pa.Schema) -> None:
-        super().__init__(query, settings, schema)
+    def __init__(
+        self, query: QuerySpec, settings: OperatorOptions, schema: pa.Schema, keys: Keys | None = None
+    ) -> None:
+        super().__init__(query, settings, schema, keys)
         self.fresh_across = Balance(self.fresh)
         self.presence_across = Balance(self.presence)
         self.across: dict[int, Balance | Noted] = {}
@@ -126,19 +129,16 @@ class Spanning(Aligned):
             parcels.prepare(self, load, staged)
             return
         self.require_room(len(load))
-        numbers = self.number(load.batch, staged)
-        placed, grid = self._place(load, numbers, staged)
-        self._prepare_fold(load, numbers, placed, grid, staged)
+        placed, grid = self._place(load, staged)
+        self._prepare_fold(load, placed, grid, staged)
         staged.on_commit(partial(self._count_all, load, placed))
 
-    def _prepare_fold(
-        self, events: Events, numbers: np.ndarray | None, placed: Placed, grid: Grid, staged: Staged
-    ) -> None:
+    def _prepare_fold(self, events: Events, placed: Placed, grid: Grid, staged: Staged) -> None:
         """Events into the partials of the aggregates."""
         foldable = self._foldable(events, staged)
         self.fold(foldable, placed, own=True, staged=staged)
         staged.on_commit(partial(self.fold, foldable, placed, own=False))
-        staged.on_commit(partial(self._keep, foldable, events, numbers))
+        staged.on_commit(partial(self._keep, foldable, events))
 
     def _foldable(self, events: Events, staged: Staged) -> Foldable:
         stamps = events.arrivals if self.binding.needs_arrival or self.kept else events.times[:0]
@@ -148,7 +148,9 @@ class Spanning(Aligned):
         """Note events further that are open: all of it at once, so that windows can be answered before it is committed."""
         staged = Staged()
         try:
-            placed, _ = self._place(events, self.number(events.batch, staged), staged)
+            events.number(self.keys, staged)
+            self.make_room_for_keys()
+            placed, _ = self._place(events, staged)
             foldable = self._foldable(events, staged)
             staged.on_rollback(partial(self._return_to, self.fresh_seen, self.highest_time))
             for own in (True, False):
@@ -214,7 +216,7 @@ class Spanning(Aligned):
         """Windows that end here or before are final."""
         return self.clamp(self.lowest - 1) if self.watermark is None else self.horizon(self.watermark)
 
-    def _place(self, events: Events, numbers: np.ndarray | None, staged: Staged) -> tuple[Placed, Grid]:
+    def _place(self, events: Events, staged: Staged) -> tuple[Placed, Grid]:
         """The cells of events, made where they do not exist, and their slices."""
         assert events.lasts is not None
         count = len(events)
@@ -253,7 +255,7 @@ class Spanning(Aligned):
         slots = self.slots_of(edges[:-1][where], edges[1:][where], staged)
         base = np.full(many + 1, -1)
         base[met] = slots * self.stride
-        segments = segments_of(tuple(column[:runs] for column in told), numbers, base, self.keys.count)
+        segments = segments_of(tuple(column[:runs] for column in told), events.numbers, base, self.keys.count)
         placed = Placed(*segments, crossings)
         by_edge = base
         if inside is not None:
@@ -302,13 +304,7 @@ class Spanning(Aligned):
             )
         return edges_in(windows, begin, end)
 
-    def _keep(
-        self,
-        foldable: Foldable,
-        events: Events,
-        numbers: np.ndarray | None,
-        only: Container[int] | None = None,
-    ) -> None:
+    def _keep(self, foldable: Foldable, events: Events, only: Container[int] | None = None) -> None:
         """Keep the events themselves where an aggregate needs them; in those places `only`, known by their ids."""
         assert events.lasts is not None
         for _, columns, store in self.binding.folded:
@@ -316,7 +312,7 @@ class Spanning(Aligned):
             if kept is not None and (only is None or id(kept) in only):
                 rows, inputs = inputs_of(foldable.encoded, columns)
                 which = np.arange(len(events)) if rows is None else rows
-                owners = np.zeros(len(events), np.int64) if numbers is None else numbers
+                owners = np.zeros(len(events), np.int64) if events.numbers is None else events.numbers
                 told = (owners, events.times, events.lasts, foldable.stamps)
                 columns_of = [*(column[which] for column in told), *inputs]
                 if events.going is None:
@@ -328,9 +324,10 @@ class Spanning(Aligned):
         """Know events that go on where single events are kept, and none is yet: these were not asked to, before."""
         new = {id(kept): kept for kept in self.kept.values() if not kept.held}
         if new:
-            numbers = self.keys.numbers(events.batch)
+            events.number(self.keys, Staged())
+            self.make_room_for_keys()
             foldable = Foldable(self.encode(events.batch), events.times, events.arrivals)
-            self._keep(foldable, events, numbers, only=new)
+            self._keep(foldable, events, only=new)
 
     def require_room(self, count: int) -> None:
         held = sum(kept.held + count for kept in self.kept.values())

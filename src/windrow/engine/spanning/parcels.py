@@ -80,8 +80,7 @@ def prepare(engine: Spanning, parcel: Parcel, staged: Staged) -> None:
     assert parcel.roles is not None
     if parcel.times.min() < engine.threshold:
         raise QueryError("slices of events that last must come in order of time")
-    numbers = engine.number(parcel.batch, staged)
-    key = np.zeros(len(parcel), np.int64) if numbers is None else numbers
+    key = np.zeros(len(parcel), np.int64) if parcel.numbers is None else parcel.numbers
     order = np.argsort(parcel.times, kind="stable")
     times, role = parcel.times[order], parcel.roles[order]
     change = np.where(role == BEGINS, 1, np.where(role == ENDS, -1, 0)) * parcel.sizes[order]

@@ -77,13 +77,12 @@ class Prorated(Spanning):
     def targets(self, store: Store, segments: Any) -> list[tuple[Any, Any]]:
         return [(store, segments)] if self._across(store) is None else super().targets(store, segments)
 
-    def _prepare_fold(
-        self, events: Events, numbers: np.ndarray | None, placed: Placed, grid: Grid, staged: Staged
-    ) -> None:
-        staged.on_commit(partial(self._fold_pieces, events, numbers, grid))
+    def _prepare_fold(self, events: Events, placed: Placed, grid: Grid, staged: Staged) -> None:
+        staged.on_commit(partial(self._fold_pieces, events, grid))
 
-    def _fold_pieces(self, events: Events, numbers: np.ndarray | None, grid: Grid) -> None:
+    def _fold_pieces(self, events: Events, grid: Grid) -> None:
         """Shares are given to aggregates that cannot fail: none is the user's own."""
+        numbers = events.numbers
         for rows, event, piece in pieces(events, self.binding.value_columns, grid):
             base = grid.base[piece]
             cells = base if numbers is None else np.where(base < 0, -1, base + numbers[event])

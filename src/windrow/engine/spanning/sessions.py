@@ -22,6 +22,7 @@ import pyarrow as pa
 from windrow.engine.binding import Binding
 from windrow.engine.engine import Engine
 from windrow.engine.keyed.engine import Keyed
+from windrow.engine.keys import Keys
 from windrow.engine.loads import Events, Parcel
 from windrow.engine.staging import Staged
 from windrow.errors import QueryError
@@ -37,11 +38,13 @@ Late = tuple[np.ndarray, np.ndarray]
 class Sessions(Keyed):
     """The engine for sessions of events that last; see the module."""
 
-    def __init__(self, query: QuerySpec, settings: OperatorOptions, schema: pa.Schema) -> None:
+    def __init__(
+        self, query: QuerySpec, settings: OperatorOptions, schema: pa.Schema, keys: Keys | None = None
+    ) -> None:
         self._gaps = {name: w.gap for name, w in query.windows.items()}
         windows = {name: Session(None, GAP + name) for name in self._gaps}
         self._fields = tuple(pa.field(GAP + name, pa.int64()) for name in self._gaps)
-        super().__init__(replace(query, windows=MappingProxyType(windows)), settings, schema)
+        super().__init__(replace(query, windows=MappingProxyType(windows)), settings, schema, keys)
         if self.measure.floating:
             raise QueryError(
                 f"sessions of events that last need a time of whole ticks, not {self.measure.describe()}"
