@@ -10,12 +10,11 @@ later advance before which a late event was added to it.
 
 Windows that depend on the events (see `sequences`) are found anew at each advance, from every event
 that counts, and compared with what was emitted (see `changes`). A session still takes an event at its
-very end, so it is emitted, and final, when the watermark has passed its end; an event that would be
-a final session on its own is late for all windows of the query. If the query has an order-based
-window, an event before the horizon (the watermark less the lateness) is late for all of them.
+very end, so it is emitted, and final, when the watermark has passed its end. An event is late for a
+session if it would be a final one on its own, and for an order-based window if it lies before the horizon,
+the watermark less the lateness: each window judges by itself, and an event that all of them refuse is late.
 
-Events that last are kept by `span_memory`. The watermark is then the one that was given less the release delay, and
-windows of time on the one hand, sessions on the other judge by themselves whether an event is late for them.
+Events that last are kept by `span_memory`. The watermark is then the one that was given less the release delay.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ from tests.referee.answers import Answer, Answers, compute
 from tests.referee.changes import Change, Identity, Sequences, finality
 from tests.referee.events import Event, bad_reason, read_events, require_columns
 from tests.referee.places import Place, places_of, problem_in
-from tests.referee.sequences import is_order_based, is_sequential
+from tests.referee.sequences import is_sequential
 from tests.referee.span_memory import SpanMemory
 from tests.referee.spans import Reading, learned_delay, measure_of, read_spans
 from windrow.aggregates.base import Aggregate
@@ -45,7 +44,6 @@ from windrow.span import Learned, Span
 from windrow.spec import QuerySpec
 from windrow.testing.compare import plain_values
 from windrow.windows import Window
-from windrow.windows.session import Session
 
 
 @dataclass
@@ -132,14 +130,10 @@ class ReferenceOperator:
     def _take(self, events: list[Event], placed: list[list[Place]]) -> list[int]:
         """Put events at an instant where they belong; gives the rows that are late."""
         measure, horizon = self._known(), self._horizon()
-        ordered = any(is_order_based(window) for window in self.query.windows.values())
         late = []
         for event, places in zip(events, placed, strict=True):
             self._latest = max(self._latest, event.tick)
             self._log.append(event)
-            if (ordered and event.tick < horizon) or self._too_late_for_a_session(event, horizon):
-                late.append(event.row)
-                continue
             places = [place for place in places if not self._before(place)]
             finals = [self._final(p) for p in places]
             self._add(event, [p for p, final in zip(places, finals, strict=True) if not final])
@@ -159,11 +153,7 @@ class ReferenceOperator:
         for event in reading.events:
             if event.end == math.inf:
                 continue
-            if self._too_late_for_a_session(event, horizon):
-                missed = all(finals(event))
-            else:
-                missed = self._is_late(event, finals(event), measure, horizon)
-            if missed:
+            if self._is_late(event, finals(event), measure, horizon):
                 late.append(event.row)
         return sorted(late)
 
@@ -175,14 +165,6 @@ class ReferenceOperator:
             if judged and not all(judged):
                 self._sequences.add(name, event)
         return bool(finals) and all(finals)
-
-    def _too_late_for_a_session(self, event: Event, horizon: Tick) -> bool:
-        """Whether a session that held this event alone would be final."""
-        return any(
-            all(finality(window, self._known(), event, horizon))
-            for window in self.query.windows.values()
-            if isinstance(window, Session)
-        )
 
     def advance(self, watermark: PointLike) -> pa.Table:
         """Move the watermark and take what became ready."""

@@ -343,8 +343,9 @@ class Aligned(Engine):
 
     # -- queries that change while they run ------------------------------------------------------
 
+    takes_windows = True
+
     def add_window(self, name: str, window: Window) -> Tick | None:
-        """Answer one more window; its first complete start, None if all are."""
         alone = WindowSet.of({name: window}, self.measure)
         if self.windows.may_leave_gaps and self.highest_time is not None:
             # Events in gaps were not kept: nothing before the newest event is complete, now or later.

@@ -308,6 +308,11 @@ class Engine:
         """Key live[i] becomes key i; nothing of the others is alive."""
         raise NotImplementedError
 
+    @property
+    def owners(self) -> int:
+        """By how many numbers the events of logs are told apart."""
+        return self.keys.count
+
     def require_room(self, count: int) -> None:
         """A LimitError if `count` more events would be too many for what keeps them one by one."""
         limit = self.settings.max_slices
@@ -388,6 +393,13 @@ class Engine:
                 self._recode(name, coder.prune(alive))
 
     # -- queries that change while they run ------------------------------------------------------
+
+    # Whether a window of its kind that is added later is answered here, from what there is.
+    takes_windows = False
+
+    def add_window(self, name: str, window: Window) -> Tick | None:
+        """Answer one more window; its first complete start, None if all are."""
+        raise NotImplementedError
 
     def with_windows(self, windows: Mapping[str, Window]) -> None:
         """Answer these windows from now on; nothing changes if they cannot be placed."""

@@ -1,6 +1,6 @@
 """The engines by the kind of state that they are (`planner.sharing` says which kinds a query needs).
 
-Which events are late, sessions of events that last judge together (`sessions.judged_together`).
+Each decides for itself which events are late for its windows.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ import pyarrow as pa
 from windrow.engine.aligned import Aligned
 from windrow.engine.keyed.engine import Keyed
 from windrow.engine.keys import Keys
+from windrow.engine.runs.engine import Sessions
 from windrow.engine.spanning.engine import Spanning
 from windrow.engine.spanning.prorated import Prorated
-from windrow.engine.spanning.sessions import Sessions
 from windrow.options import OperatorOptions
 from windrow.planner.sharing import shared
 from windrow.spec import QuerySpec
 
-KINDS: dict[str, type[Aligned] | type[Keyed]] = {
+KINDS: dict[str, type[Aligned] | type[Keyed] | type[Sessions]] = {
     "aligned": Aligned,
     "keyed": Keyed,
     "spanning": Spanning,
@@ -28,9 +28,9 @@ KINDS: dict[str, type[Aligned] | type[Keyed]] = {
 
 def engines_for(
     query: QuerySpec, settings: OperatorOptions, schema: pa.Schema, keys: Keys | None = None
-) -> list[Aligned | Keyed]:
+) -> list[Aligned | Keyed | Sessions]:
     """Empty engines that answer the windows of a query together, and number these keys alike."""
-    engines: list[Aligned | Keyed] = []
+    engines: list[Aligned | Keyed | Sessions] = []
     for kind, part in shared(query):
         engines.append(KINDS[kind](part, settings, schema, keys))
         keys = engines[0].keys
@@ -38,6 +38,6 @@ def engines_for(
     return engines
 
 
-def kind_name(engine: Aligned | Keyed) -> str:
+def kind_name(engine: Aligned | Keyed | Sessions) -> str:
     """The kind of state that an engine is."""
     return next(name for name, kind in KINDS.items() if kind is type(engine))

@@ -12,7 +12,8 @@ may be joined in any order, and windows whose slices can be told from the times 
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -25,17 +26,19 @@ from windrow.engine.columns import ticks_of
 from windrow.engine.cutting import Cells, find_extents, scan_times
 from windrow.engine.engine import Engine, Foldable
 from windrow.engine.intake import Bounds, Intake
-from windrow.engine.keyed.engine import Keyed
 from windrow.engine.keys import Words
 from windrow.engine.loads import ROLE, Events, packed
 from windrow.engine.partials import Numbers
+from windrow.engine.runs.engine import Sessions
 from windrow.engine.spanning.lifespans import Lifespans
 from windrow.engine.spanning.parcels import in_halves, obstacle_to_slices, of_instants
 from windrow.engine.staging import Staged
 from windrow.errors import QueryError
+from windrow.measure import Measure
 from windrow.options import OperatorOptions
-from windrow.span import Span
+from windrow.span import ZERO, Span
 from windrow.spec import QuerySpec
+from windrow.windows.tumbling import Tumbling
 
 # Events have been looked at before they come here; how many slices they make is for the receiver to judge.
 SETTINGS = OperatorOptions(max_slices=2**62)
@@ -88,16 +91,27 @@ def slice_schema(query: QuerySpec, schema: pa.Schema) -> pa.Schema:
     return loads.slice_schema(_engine(query, schema))
 
 
-def _engine(query: QuerySpec, schema: pa.Schema) -> Aligned | Keyed:
-    """An empty engine for the query; an error if its events cannot become slices."""
-    kind: Any = Aligned if all(w.layout == "aligned" for w in query.windows.values()) else Keyed
+def _engine(query: QuerySpec, schema: pa.Schema) -> Aligned | Sessions:
+    """An empty engine that cuts events for the query; an error if they cannot become slices."""
     why = obstacle(query, schema)
     if why is not None:
         raise QueryError(f"events cannot become slices before they meet their operator: {why}")
     if isinstance(query.time, Span):
         query, schema = of_instants(query), schema.append(pa.field(ROLE, pa.int64()))
-    engine: Aligned | Keyed = kind(query, SETTINGS, schema)
-    return engine
+    measure = Measure(query.time_columns[0], schema.field(query.time_columns[0]).type)
+    gaps = {w: measure.ticks(w.gap, what="gap") for w in query.windows.values() if w.gap is not None}
+    if not gaps:
+        return Aligned(query, SETTINGS, schema)
+    # Sessions of larger gaps are made of those of the smallest one.
+    least = min(gaps, key=lambda window: gaps[window])
+    others = {f"window {name}": w for name, w in query.windows.items() if w.gap is None}
+    if not others:
+        return Sessions(replace(query, windows=MappingProxyType({"session": least})), SETTINGS, schema)
+    # Two events in a cell that is no longer than the gap are always in one session.
+    longest = (measure.highest - measure.lowest) / 16
+    cell = min(gaps[least] / 2, longest) if measure.floating else min(gaps[least], int(longest))
+    others["cell"] = Tumbling(measure.duration(cell), ZERO)
+    return Aligned(replace(query, windows=MappingProxyType(others)), SETTINGS, schema)
 
 
 def slices_of(query: QuerySpec, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -122,10 +136,11 @@ def slices_of(query: QuerySpec, batch: pa.RecordBatch) -> pa.RecordBatch:
     bounds = Bounds.of([engine], SETTINGS, None, None)
     intake = Intake(query.time_columns[0], SETTINGS, ordered=False)
     intake.without_bad([engine], bounds, batch, times, events.scan, missing)
-    if isinstance(engine, Keyed):
+    if isinstance(engine, Sessions):
         engine.stage(events).commit()
-        slices = engine.slices
-        return packed(engine, slices.key, slices.first, slices.last, slices.slot)
+        slots = engine.slices.in_order()
+        rows = engine.slices.table[slots]
+        return packed(engine, rows["lane"].astype(np.int64), rows["first"].copy(), rows["last"].copy(), slots)
     return _folded(engine, events)
 
 

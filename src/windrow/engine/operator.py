@@ -32,17 +32,18 @@ from windrow.engine.keyed.engine import Keyed
 from windrow.engine.loads import Events, Parcel
 from windrow.engine.metrics import Counters, Metrics
 from windrow.engine.pairing import has_exact_inverse, require_pairings
+from windrow.engine.runs.engine import Sessions
 from windrow.engine.spanning.engine import Spanning
 from windrow.engine.spanning.lasting import Lasting
 from windrow.engine.spanning.lifespans import Culprits
 from windrow.engine.spanning.open_events import OpenEvents
 from windrow.engine.spanning.release import Release
-from windrow.engine.spanning.sessions import judged_together
 from windrow.engine.staging import Staged
 from windrow.errors import QueryError
 from windrow.measure import Measure, Point, PointLike, Tick, parse_point
 from windrow.options import OperatorOptions
 from windrow.planner.explain import explain
+from windrow.planner.sharing import kind_of
 from windrow.planner.window_set import FEW
 from windrow.span import Span
 from windrow.spec import QuerySpec, refuse_name_clashes, require_for_spans, require_named
@@ -58,7 +59,7 @@ class Operator:
         self.query = query
         self.settings = settings
         self.counters = Counters()
-        self.engines: list[Aligned | Keyed] = []
+        self.engines: list[Aligned | Keyed | Sessions] = []
         self.schema: pa.Schema | None = None
         self.watermark: Tick | None = None
         self.highest_time: Tick | None = None
@@ -154,11 +155,11 @@ class Operator:
         if watermark is not None:
             self.advance_to(watermark)
 
-    def _engines(self, query: QuerySpec, schema: pa.Schema) -> list[Aligned | Keyed]:
+    def _engines(self, query: QuerySpec, schema: pa.Schema) -> list[Aligned | Keyed | Sessions]:
         """Empty engines that answer a query together."""
         return engines_for(query, self.settings, schema, self.engines[0].keys if self.engines else None)
 
-    def fit(self, engines: list[Aligned | Keyed], schema: pa.Schema) -> None:
+    def fit(self, engines: list[Aligned | Keyed | Sessions], schema: pa.Schema) -> None:
         """Work with these engines, on tables of this schema."""
         if isinstance(self.query.time, Span):
             self.lasting = Lasting(self.query, engines[0], schema)
@@ -220,7 +221,7 @@ class Operator:
 
     def _hand_over(self, load: Events | Parcel) -> None:
         high, count = load.high, load.count()
-        lates = judged_together(self.engines, [engine.too_late(load) for engine in self.engines])
+        lates = [engine.too_late(load) for engine in self.engines]
         late_events, missed = 0, [0]
         masks = [None if late is None else late[0] for late in lates]
         if any(late is not None for late in lates):
@@ -315,7 +316,7 @@ class Operator:
         if self.watermark is not None and watermark < self.watermark:
             raise self._went_back(self.watermark, watermark)
         open_events = None if self.lasting is None else self.lasting.open_events
-        asked: list[Aligned | Keyed] = []
+        asked: list[Aligned | Keyed | Sessions] = []
         noted = Staged()
         try:
             if open_events is not None:
@@ -449,8 +450,9 @@ class Operator:
         if not self.engines:
             self.query = query
             return None
-        host = next((e for e in self.engines if isinstance(e, Aligned)), None)
-        if window.layout == "aligned" and host is not None:
+        alone = replace(self.query, windows=MappingProxyType({name: window}))
+        host = next((e for e in self.engines if e.takes_windows and kind_name(e) == kind_of(alone)), None)
+        if host is not None:
             start = host.add_window(name, window)
         else:
             start = self._begin(name, window)

@@ -119,7 +119,11 @@ def _shared(part: Part, windows: WindowSet | None, which: str) -> list[str]:
     lines += [f"  {name:<12} {window!s:<40} {window.context}" for name, window in query.windows.items()]
     gaps = [w for w in query.windows.values() if w.gap is not None]
     if len(gaps) > 1:
-        lines.append("  sessions are cut by the smallest gap; larger ones are made of the same slices")
+        lines.append(
+            "  sessions of a larger gap are made of those of the next smaller one"
+            if part.options.mode == "append"
+            else "  each session window has slices of its own, because it is emitted before those of smaller gaps are final"
+        )
     if windows is not None and (len(windows.periods) or windows.irregular):
         fused = windows.unfused - len(windows.periods)
         lines.append(
@@ -236,7 +240,9 @@ def _is_own(bound: Bound) -> bool:
 def _sizes(part: Part, windows: WindowSet | None) -> list[str]:
     if windows is None:
         return []
-    if part.kind in ("keyed", "sessions"):
+    if part.kind == "sessions":
+        return ["", *_session_state(part)]
+    if part.kind == "keyed":
         return ["", *_keyed_state(part), *_stores_when_due(part)]
     measure, query = windows.measure, part.query
     late = float(measure.ticks(part.options.allowed_lateness, what="lateness"))
@@ -320,11 +326,19 @@ def _keyed_state(part: Part) -> list[str]:
             "order: events wait until the watermark less lateness has passed them, then enter slices in order; "
             "an event before that is late for every window that shares these slices"
         )
-    elif any(w.context == "session" for w in windows):
-        lines.append(
-            "late:  an event is taken as long as the session that it would be on its own is not final"
-        )
     return lines
+
+
+def _session_state(part: Part) -> list[str]:
+    """How sessions are kept, and which of them are merged of several slices."""
+    lines = [
+        "state: per key and window, a run of slices linked in the order of time, because sessions begin and end with events",
+        "late:  an event is late for a session window if the session that it would be on its own is final",
+    ]
+    gaps = [w for w in part.query.windows.values() if w.gap_column is None]
+    if part.options.mode == "append" and len(gaps) > 1:
+        return lines + _stores_when_due(part)
+    return [*lines, "store: none, because a session is one slice"]
 
 
 def _decisions(part: Part) -> list[str]:

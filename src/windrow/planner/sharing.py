@@ -1,12 +1,11 @@
 """Which windows of a query share slices, and in what kind of state these are kept.
 
-    aligned     windows of time alone                       spanning    the same, of events that last
-    keyed       all others, and these beside them           sessions    sessions of events that last
-                                                            prorated    events that contribute by shares
+    aligned     windows of time: all keys are cut at the same instants        spanning, prorated   the same, of span events
+    sessions    sessions and snapshot windows: runs of slices for each key    also of span events
+    keyed       windows that depend on the order of events, and landmarks
 
-Windows over points share one set of slices. Events that last may need several: one for windows of time, and one for
-each session window, because an event may reach over sessions that are final for one gap and not for another. A window
-of another kind that is added to a running operator gets a set of its own, too.
+Windows of different kinds do not share slices, on purpose: cuts of one kind that are finer than a key's events would destroy the
+runs of another, and apart no kind holds the others back or is stricter than they are about late events.
 """
 
 from __future__ import annotations
@@ -16,24 +15,26 @@ from types import MappingProxyType
 
 from windrow.span import Span
 from windrow.spec import QuerySpec
+from windrow.windows.base import Window
 
 
 def kind_of(query: QuerySpec) -> str:
     """The kind of state that serves all windows of a query; "" if several are needed."""
-    of_time = [window.layout == "aligned" for window in query.windows.values()]
-    if not isinstance(query.time, Span) or query.time.is_point:
-        return "aligned" if all(of_time) else "keyed"
-    if all(of_time):
+    kinds = {_kind(window, query) for window in query.windows.values()}
+    return kinds.pop() if len(kinds) == 1 else ""
+
+
+def _kind(window: Window, query: QuerySpec) -> str:
+    if window.layout == "aligned" and isinstance(query.time, Span) and not query.time.is_point:
         return "prorated" if query.time.contributes == "prorated" else "spanning"
-    return "" if len(of_time) > 1 else "sessions"
+    if window.layout == "keyed" and window.since is None:
+        return "sessions"
+    return "aligned" if window.layout == "aligned" else "keyed"
 
 
 def shared(query: QuerySpec) -> list[tuple[str, QuerySpec]]:
     """The kinds of state that serve a query, each with the windows that share its slices."""
-    kind = kind_of(query)
-    if kind:
-        return [(kind, query)]
-    groups = [{name: w for name, w in query.windows.items() if w.layout == "aligned"}]
-    groups += [{name: w} for name, w in query.windows.items() if w.layout != "aligned"]
-    parts = [replace(query, windows=MappingProxyType(windows)) for windows in groups if windows]
-    return [(kind_of(part), part) for part in parts]
+    groups: dict[str, dict[str, Window]] = {}
+    for name, window in query.windows.items():
+        groups.setdefault(_kind(window, query), {})[name] = window
+    return [(kind, replace(query, windows=MappingProxyType(windows))) for kind, windows in groups.items()]

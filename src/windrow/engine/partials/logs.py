@@ -113,6 +113,13 @@ class Log:
         self._waiting = [self._columns]
         self._columns = [c[:0] for c in self._columns]
 
+    def copy(self, owners: np.ndarray) -> None:
+        """Events of owner o are from now on those of owners[o], too; -1 is nobody."""
+        self._settle()
+        rows = np.flatnonzero(owners[self._columns[0]] >= 0)
+        owner, *columns = (column[rows] for column in self._columns)
+        self._waiting.append([owners[owner], *columns])
+
     def reset(self, slots: np.ndarray) -> None:
         """Events are found by their time."""
 

@@ -350,6 +350,11 @@ class Multisets:
         self._values, self._upto = values, upto
 
     def absorb(self, into: np.ndarray, taken: np.ndarray, keys: int) -> None:
+        self.copy(into, taken, keys)
+        self._cells.reset(taken)
+
+    def copy(self, into: np.ndarray, taken: np.ndarray, keys: int) -> None:
+        """Put what slots `taken` hold into slots `into`, too."""
         self._seal()
         stride = self._cells.stride
         every = np.arange(keys)
@@ -359,7 +364,6 @@ class Multisets:
         where, value = expand(source, self._offset, self._length, self._values, self._upto, total)
         self._waiting.append((target[where], value))
         self._seal()
-        self._cells.reset(taken)
 
     def settle(self) -> None:
         """Sort what waits, and let go of memory that is no longer used."""

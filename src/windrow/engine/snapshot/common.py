@@ -85,7 +85,7 @@ def write_stores(writer: Writer, engine: Engine, prefix: str, slots: np.ndarray,
 def read_stores(reader: Reader, engine: Engine, prefix: str, slices: int, keys: int) -> None:
     """The opposite of `write_stores`: slots 0, 1, 2, .. are filled."""
     for i, store in enumerate(engine.stores()):
-        owners = engine.keys.count if isinstance(store, Log) else keys
+        owners = engine.owners if isinstance(store, Log) else keys
         try:
             store.load(reader.arrays(f"{prefix}store {i} "), np.arange(slices), owners)
         except ValueError as problem:

@@ -18,7 +18,8 @@ from windrow.engine.keyed.engine import Keyed
 from windrow.engine.keys import Keys
 from windrow.engine.metrics import Counters
 from windrow.engine.operator import Operator
-from windrow.engine.snapshot import aligned, common, keyed, spanning
+from windrow.engine.runs.engine import Sessions
+from windrow.engine.snapshot import aligned, common, keyed, sessions, spanning
 from windrow.engine.snapshot.parts import Reader, Writer, number, tick_of
 from windrow.engine.snapshot.plan import plan_hash
 from windrow.engine.spanning.engine import Spanning
@@ -29,7 +30,7 @@ from windrow.planner.sharing import kind_of
 from windrow.spec import QuerySpec
 
 MAGIC = b"windrow\0"
-VERSION = 3
+VERSION = 4
 HEADER = struct.Struct("<8sI32sQI")
 
 
@@ -53,10 +54,12 @@ def framed(plan: bytes, body: bytes) -> bytes:
     return HEADER.pack(MAGIC, VERSION, plan, len(body), zlib.crc32(body)) + body
 
 
-def _write(writer: Writer, engine: Aligned | Keyed, prefix: str) -> dict[str, Any]:
+def _write(writer: Writer, engine: Aligned | Keyed | Sessions, prefix: str) -> dict[str, Any]:
     """Write the section of an engine; what JSON says about it."""
     common.write(writer, engine, prefix)
     said = common.about(engine) | {"kind": kind_name(engine)}
+    if isinstance(engine, Sessions):
+        return said | sessions.write(writer, engine, prefix)
     if isinstance(engine, Keyed):
         return said | keyed.write(writer, engine, prefix)
     if isinstance(engine, Spanning):
@@ -72,7 +75,7 @@ def _read(
     keys: Keys,
     about: dict[str, Any],
     prefix: str,
-) -> Aligned | Keyed:
+) -> Aligned | Keyed | Sessions:
     windows = about["windows"]
     if not windows or not set(windows) <= set(query.windows):
         raise StateError("the snapshot speaks of windows that the query does not have")
@@ -84,7 +87,9 @@ def _read(
         raise StateError("the snapshot's engine cannot answer the windows of the query")
     engine = KINDS[about["kind"]](part, settings, schema, keys)
     common.read(reader, engine, about, prefix)
-    if isinstance(engine, Keyed):
+    if isinstance(engine, Sessions):
+        sessions.read(reader, engine, prefix)
+    elif isinstance(engine, Keyed):
         keyed.read(reader, engine, about, prefix)
     else:
         aligned.read(reader, engine, about, prefix)
