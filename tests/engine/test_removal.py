@@ -33,10 +33,10 @@ def asked(windows, aggregates=None):
     return wr.query(time="t", windows=windows, aggregates=aggregates or {"n": wr.count()})
 
 
-def test_events_that_wait_enter_slices_when_the_last_window_of_order_goes():
+def test_windows_of_time_do_not_wait_beside_a_window_of_order_and_events_wait_no_longer_once_it_is_gone():
     operator = asked({"r": wr.tumbling(rows=2), "w": wr.tumbling(100)}).operator()
     operator.process(events(1, 2, 3))
-    assert (operator.metrics().pending, operator.metrics().live_slices) == (3, 0)
+    assert (operator.metrics().pending, operator.metrics().live_slices) == (3, 1)
     operator.remove_window("r")
     assert (operator.metrics().pending, operator.metrics().live_slices) == (0, 1)
     operator.process(events(4))
@@ -44,16 +44,20 @@ def test_events_that_wait_enter_slices_when_the_last_window_of_order_goes():
     assert operator.finish()["n"].to_pylist() == [4]
 
 
-def test_a_late_event_counts_again_once_no_window_depends_on_order():
-    operator = asked({"r": wr.tumbling(rows=2), "w": wr.tumbling(100)}).operator()
+@pytest.mark.parametrize("strict", [wr.tumbling(rows=2), wr.session(3)], ids=["rows", "session"])
+def test_an_event_that_is_late_for_one_window_counts_in_the_others_and_is_late_for_the_query_without_them(
+    strict,
+):
+    operator = asked({"strict": strict, "w": wr.tumbling(100)}).operator()
     operator.process(events(50))
     operator.advance(60)
     operator.process(events(10))
-    assert operator.late()["t"].to_pylist() == [10]
-    operator.remove_window("r")
-    operator.process(events(20))
     assert operator.late().num_rows == 0
-    assert operator.finish()["n"].to_pylist() == [2]
+    assert operator.metrics().partly_late == 1
+    operator.remove_window("w")
+    operator = operator.query.restore(operator.snapshot())
+    operator.process(events(20))
+    assert operator.late()["t"].to_pylist() == [20]
 
 
 def test_order_stays_as_long_as_another_window_depends_on_it():
@@ -64,32 +68,6 @@ def test_order_stays_as_long_as_another_window_depends_on_it():
     assert operator.metrics().pending == 2
     operator.remove_window("d")
     assert operator.metrics().pending == 0
-
-
-def test_a_late_event_counts_again_once_the_last_session_is_gone():
-    operator = asked({"s": wr.session(3), "w": wr.tumbling(100)}).operator()
-    operator.process(events(50))
-    operator.advance(60)
-    operator.process(events(10))
-    assert operator.late()["t"].to_pylist() == [10]
-    operator.remove_window("s")
-    operator = operator.query.restore(operator.snapshot())
-    operator.process(events(20))
-    assert operator.late().num_rows == 0
-    assert operator.finish()["n"].to_pylist() == [2]
-
-
-def test_events_that_a_function_cannot_take_keep_their_window():
-    def reciprocal(x):
-        return 1.0 / x
-
-    own = wr.aggregate(lift=reciprocal, combine=lambda a, b: a + b, identity=0.0, columns="x")
-    operator = asked({"r": wr.tumbling(rows=2), "w": wr.tumbling(100)}, {"own": own}).operator()
-    operator.process(events(0, 1))
-    with pytest.raises(wr.UserFunctionError, match="lift"):
-        operator.remove_window("r")
-    assert list(operator.query.windows) == ["r", "w"]
-    assert (operator.metrics().pending, operator.metrics().live_slices) == (2, 0)
 
 
 def test_what_was_given_out_is_not_given_out_again_when_order_ends():

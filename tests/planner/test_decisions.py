@@ -64,10 +64,9 @@ def test_windows_that_depend_on_order_are_named(name):
     assert in_order(query) == ("w" if SEQUENCES[name].layout == "ordered" else "")
 
 
-def test_windows_over_points_share_one_set_of_slices():
-    assert [kind for kind, _ in shared(asked({**KINDS["time"], **KINDS["sessions"], **KINDS["data"]}))] == [
-        "keyed"
-    ]
+def test_windows_of_one_kind_share_slices():
+    windows = {**KINDS["time"], **KINDS["sessions"], **KINDS["data"]}
+    assert [kind for kind, _ in shared(asked(windows))] == ["aligned", "sessions", "keyed"]
     assert [kind for kind, _ in shared(asked(KINDS["time"]))] == ["aligned"]
 
 
@@ -75,7 +74,6 @@ def test_sessions_of_events_that_last_have_slices_of_their_own():
     windows = {"s": wr.session(3), "w": wr.tumbling(10), "t": wr.session(5), "v": wr.tumbling(20)}
     found = shared(asked(windows, wr.span("a", "b")))
     assert [(kind, list(part.windows)) for kind, part in found] == [
+        ("sessions", ["s", "t"]),
         ("spanning", ["w", "v"]),
-        ("sessions", ["s"]),
-        ("sessions", ["t"]),
     ]

@@ -86,11 +86,18 @@ def test_no_store_is_named_for_events_that_are_kept():
 
 
 def test_windows_that_depend_on_more_than_time_name_the_stores_that_may_merge_them():
-    for window in (wr.session("1 minute"), wr.sliding(rows=100, every_rows=10)):
-        said = text({"total": wr.sum("x"), "high": wr.max("x"), "n": wr.count()}, windows={"w": window})
+    several = {"s": wr.session("1 minute"), "t": wr.session("2 minutes")}
+    for windows in (several, {"w": wr.sliding(rows=100, every_rows=10)}):
+        said = text({"total": wr.sum("x"), "high": wr.max("x"), "n": wr.count()}, windows=windows)
         assert "store: chosen when windows are due" in said
         assert [line.split() for line in said.splitlines() if "  exact sum  " in line][-1][2:] == [
             "lazy,",
             "subtract_on_evict",
         ]
         assert "lazy, flat_fat, two_stacks_lite" in said
+
+
+def test_a_session_alone_is_one_slice_and_needs_no_store():
+    assert "store: none, because a session is one slice" in text(
+        {"total": wr.sum("x")}, windows={"w": wr.session(5)}
+    )

@@ -330,7 +330,8 @@ class Aligned(Engine):
 
     def begin_after(self, newest: Tick) -> Tick:
         """Begin in a running stream whose newest event is at `newest`: the first complete start."""
-        return first_start(self.windows, next_after(newest))
+        self.kept_from = next_after(newest)
+        return first_start(self.windows, self.kept_from)
 
     @property
     def cells(self) -> int:

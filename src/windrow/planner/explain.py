@@ -316,15 +316,13 @@ def _merged(part: Part) -> Iterator[tuple[Scalars | Sketch, tuple[str, ...]]]:
 
 def _keyed_state(part: Part) -> list[str]:
     """How slices are kept that are cut for each key in its own places."""
-    windows = part.query.windows.values()
-    some = "some window depends on more than time"
-    if all(w.layout == "aligned" for w in windows):
-        some = "a window that is gone depended on more than time"
-    lines = [f"state: per key, flat columns of slices sorted by key and time, because {some}"]
+    lines = [
+        "state: per key, flat columns of slices sorted by key and time, because some window depends on more than time"
+    ]
     if in_order(part.query):
         lines.append(
             "order: events wait until the watermark less lateness has passed them, then enter slices in order; "
-            "an event before that is late for every window that shares these slices"
+            "an event before that is late for these windows"
         )
     return lines
 

@@ -176,7 +176,7 @@ class Sessions(Engine):
         return min(max(tick, self.lowest - 1), self.measure.highest)
 
     @property
-    def _passes_up(self) -> bool:
+    def passes_up(self) -> bool:
         """Whether sessions of static gaps are made of those of the next smaller gap."""
         return self.settings.mode == "append" and self.lanes.static > 1
 
@@ -282,7 +282,7 @@ class Sessions(Engine):
         lasts = self._lasts(load)
         rows: np.ndarray | None = None  # what is left for the next lane; None: all
         for j, reach in enumerate(self._reaches(load)):
-            shared = j < self.lanes.static and self._passes_up
+            shared = j < self.lanes.static and self.passes_up
             if not shared:
                 rows = None
             elif rows is not None and not len(rows):
@@ -360,9 +360,9 @@ class Sessions(Engine):
             for j, segments in placed:
                 self.fold(foldable, segments, own=False)
                 self.presence.fold(segments, [], ())
-                if self.binding.has_log and not self._passes_up:
+                if self.binding.has_log and not self.passes_up:
                     self._keep_events(foldable, events.numbers, j, segments.located()[0])
-            if self.binding.has_log and self._passes_up:
+            if self.binding.has_log and self.passes_up:
                 # A lane gets its slices later, but all of its events now.
                 horizon = (
                     self.clamp(self.lowest - 1) if self.watermark is None else self.horizon(self.watermark)
@@ -400,7 +400,7 @@ class Sessions(Engine):
         try:
             if self.settings.mode == "update":
                 return self._revise(passage)
-            emission = self._pass_up(passage) if self._passes_up else self._emit(passage)
+            emission = self._pass_up(passage) if self.passes_up else self._emit(passage)
         except BaseException:
             self.abandon()
             raise
@@ -534,7 +534,7 @@ class Sessions(Engine):
             self.ending.push(slices, passage.ended)
             final = self.ending.pop(slices, passage.horizon)
             slices.take_out(final)
-        elif self._passes_up:
+        elif self.passes_up:
             final = np.unique(np.concatenate([passage.ended, passage.pairs[1]]))
             self.absorb_others(*passage.pairs, 1)
             self.waiting.push(slices, slices.born)
@@ -572,7 +572,7 @@ class Sessions(Engine):
         first = np.full(len(oldest), self.measure.highest, self.measure.dtype)
         first[oldest >= 0] = slices.table["first"][oldest[oldest >= 0]]
         by_key = first.reshape(-1, count)
-        if self._passes_up:
+        if self.passes_up:
             # What a lower lane has will be a part of the sessions above.
             by_key[:, :static] = np.minimum.accumulate(by_key[:, :static], axis=1)
         for log in logs:
@@ -658,6 +658,7 @@ class Sessions(Engine):
                 f"window {', '.join(map(repr, self.query.windows))} cannot be added to a running operator: "
                 "how far earlier events reach is not known"
             )
+        self.highest_time = newest
         return next_after(newest + self.lanes.gap[-1])
 
     def add_window(self, name: str, window: Window) -> Tick | None:
@@ -738,7 +739,7 @@ class Sessions(Engine):
         """Stop answering a window; what the next larger gap needs of it is passed up."""
         old, spec = self.lanes, list(self.query.windows).index(name)
         j = old.spec.tolist().index(spec)
-        if self._passes_up and j < old.static - 1:
+        if self.passes_up and j < old.static - 1:
             self._leave_to_next(j)
         self.with_windows({n: w for n, w in self.query.windows.items() if n != name})
         self.lanes = Lanes.of(dict(self.query.windows), self.measure)
