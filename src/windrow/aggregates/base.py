@@ -52,14 +52,14 @@ class Algebra:
 
 @dataclass(frozen=True)
 class Field:
-    """One number of a partial. `dtype` is "i" or "f", or "t": the type of the measure's ticks.
+    """One number of a partial. `dtype` is "i", "f" or "b" (a boolean), or "t": the type of the measure's ticks.
 
     `code` is the position of the input column whose dictionary codes this field holds, if any.
     `width` makes it a small array per slice (sketches only).
     """
 
     name: str
-    dtype: Literal["i", "f", "t", "u1"]
+    dtype: Literal["i", "f", "b", "t", "u1"]
     identity: Any
     code: int | None = None
     width: int | None = None
