@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -224,6 +225,13 @@ def numeric_kind(type_: pa.DataType, *, what: str) -> Kind:
     if pa.types.is_integer(type_) or pa.types.is_decimal128(type_):
         return "i"
     raise QueryError(f"{what} needs a numeric column, not {type_}")
+
+
+def checked_share(q: object) -> float:
+    """Where a quantile lies, as a float; a QueryError if it is no number from 0 to 1."""
+    if isinstance(q, bool) or not isinstance(q, Real) or not 0 <= q <= 1:
+        raise QueryError(f"a quantile lies between 0 and 1, not at {q!r}")
+    return float(q)
 
 
 def scale_of(type_: pa.DataType) -> float:

@@ -32,7 +32,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Algebra, Bound, Field, Sketch, numeric_kind, plain, scale_of
+from windrow.aggregates.base import (
+    Aggregate,
+    Algebra,
+    Bound,
+    Field,
+    Sketch,
+    checked_share,
+    numeric_kind,
+    plain,
+    scale_of,
+)
 from windrow.aggregates.numerics import greater
 from windrow.errors import QueryError
 
@@ -267,8 +277,6 @@ def kll_quantile(column: str, q: float, *, k: int = 200) -> KllQuantile:
     >>> str(wr.kll_quantile("delay", 0.9))
     'kll_quantile(delay, 0.9, k=200)'
     """
-    if not 0 <= q <= 1:
-        raise QueryError(f"a quantile lies between 0 and 1, not at {q!r}")
     if isinstance(k, bool) or not isinstance(k, int) or not SMALLEST_LEVEL <= k <= 65535:
         raise QueryError(f"k must be a whole number from {SMALLEST_LEVEL} to 65535, not {k!r}")
-    return KllQuantile((column,), float(q), k)
+    return KllQuantile((column,), checked_share(q), k)

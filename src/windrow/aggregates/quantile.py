@@ -18,6 +18,7 @@ from windrow.aggregates.base import (
     Algebra,
     Bound,
     Multiset,
+    checked_share,
     decoded,
     kind_of,
     numeric_kind,
@@ -115,11 +116,9 @@ def quantile(column: str, q: float, *, interpolation: str = "linear") -> Quantil
     >>> str(wr.quantile("delay", 0.9))
     'quantile(delay, 0.9)'
     """
-    if not 0 <= q <= 1:
-        raise QueryError(f"a quantile lies between 0 and 1, not at {q!r}")
     if interpolation not in INTERPOLATIONS:
         raise QueryError(f"interpolation must be one of {', '.join(INTERPOLATIONS)}, not {interpolation!r}")
-    return Quantile((column,), float(q), interpolation)
+    return Quantile((column,), checked_share(q), interpolation)
 
 
 def median(column: str) -> Quantile:

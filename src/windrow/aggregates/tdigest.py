@@ -29,7 +29,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Algebra, Bound, Field, Sketch, numeric_kind, plain, scale_of
+from windrow.aggregates.base import (
+    Aggregate,
+    Algebra,
+    Bound,
+    Field,
+    Sketch,
+    checked_share,
+    numeric_kind,
+    plain,
+    scale_of,
+)
 from windrow.errors import QueryError
 
 # Of two neighbours the scale function lets at most one be small, so compression + 1 centroids suffice.
@@ -266,8 +276,6 @@ def tdigest_quantile(column: str, q: float, *, compression: int = 100) -> TDiges
     >>> str(wr.tdigest_quantile("delay", 0.99))
     'tdigest_quantile(delay, 0.99, compression=100)'
     """
-    if not 0 <= q <= 1:
-        raise QueryError(f"a quantile lies between 0 and 1, not at {q!r}")
     if isinstance(compression, bool) or not isinstance(compression, int) or not 20 <= compression <= 10000:
         raise QueryError(f"compression must be a whole number from 20 to 10000, not {compression!r}")
-    return TDigestQuantile((column,), float(q), compression)
+    return TDigestQuantile((column,), checked_share(q), compression)
