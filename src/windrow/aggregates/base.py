@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -143,8 +142,9 @@ class Bound:
 
 
 class Aggregate:
-    """The base of all aggregate specs: `columns` it reads and the `algebra` it promises."""
+    """The base of all aggregate specs: its `name`, the `columns` it reads and the `algebra` it promises."""
 
+    name: str
     columns: tuple[str, ...]
     algebra: Algebra
 
@@ -155,6 +155,9 @@ class Aggregate:
                 raise QueryError(
                     f'an aggregate reads a column by its name, such as "amount", and not {column!r}{computed}'
                 )
+
+    def __str__(self) -> str:
+        return f"{getattr(self, 'name', type(self).__name__)}({', '.join(self.columns)})"
 
     def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
         """What to keep and how to lower it, for columns of these types."""
@@ -227,13 +230,6 @@ def numeric_kind(type_: pa.DataType, *, what: str) -> Kind:
     raise QueryError(f"{what} needs a numeric column, not {type_}")
 
 
-def checked_share(q: object) -> float:
-    """Where a quantile lies, as a float; a QueryError if it is no number from 0 to 1."""
-    if isinstance(q, bool) or not isinstance(q, Real) or not 0 <= q <= 1:
-        raise QueryError(f"a quantile lies between 0 and 1, not at {q!r}")
-    return float(q)
-
-
 def scale_of(type_: pa.DataType) -> float:
     """What an int64 code must be divided by to give the number: 10**scale for decimals."""
     return float(10**type_.scale) if pa.types.is_decimal(type_) else 1.0
@@ -246,6 +242,20 @@ def plain(type_: pa.DataType) -> Callable[..., pa.Array]:
         return pa.array(values[0], type_, mask=None if defined.all() else ~defined)
 
     return build
+
+
+def scaled(scale: float) -> Callable[..., pa.Array]:
+    """A `build` for a result that is one float, of codes that are `scale` times as large as the numbers."""
+
+    def build(values: list[np.ndarray], defined: np.ndarray, decoders: Any) -> pa.Array:
+        return plain(pa.float64())([values[0] / scale], defined, decoders)
+
+    return build
+
+
+def unscaled(type_: pa.DataType, power: int = 1) -> Callable[..., pa.Array]:
+    """A `build` for a result that is one float, in the unit of a column of this type to the `power`."""
+    return scaled(scale_of(type_) ** power)
 
 
 def decoded(position: int = 0, output: int = 0) -> Callable[..., pa.Array]:

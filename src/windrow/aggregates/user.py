@@ -16,16 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from windrow.aggregates.base import (
-    Aggregate,
-    Algebra,
-    Bound,
-    Field,
-    Scalars,
-    numeric_kind,
-    plain,
-    scale_of,
-)
+from windrow.aggregates.base import Aggregate, Algebra, Bound, Field, Scalars, numeric_kind, plain, scale_of
 from windrow.errors import QueryError
 
 
@@ -68,7 +59,7 @@ def with_booleans(lift: Callable[..., Any], where: tuple[bool, ...]) -> Callable
     exec(f"def wrapper({', '.join(names)}):\n    return lift({given})\n", scope)
     wrapper = scope["wrapper"]
     wrapper.__name__ = lift.__name__
-    return wrapper  # type: ignore[no-any-return]
+    return wrapper
 
 
 @dataclass(frozen=True)
@@ -110,9 +101,6 @@ class UserAggregate(Aggregate):
             ordered=not self.commutative,
         )
         return Bound(partial, kinds, pa.float64(), self.lower, ("f",), plain(pa.float64()))
-
-    def __str__(self) -> str:
-        return f"{self.name}({', '.join(self.columns)})"
 
 
 def _kind(value: float) -> Any:

@@ -136,7 +136,7 @@ _FUNCTIONS = {
     divmod: _quotient_and_rest,
     pow: _power,
 }
-_UFUNCS = {
+_UFUNCS: dict[Any, Callable[..., Any]] = {
     np.add: operator.add,
     np.subtract: operator.sub,
     np.multiply: operator.mul,

@@ -56,7 +56,7 @@ def settled(bound: Bound) -> Bound:
 def _partial(spec: Scalars, kinds: tuple[str, ...]) -> Scalars:
     """The partial with the types of its fields; functions that cannot be compiled are replaced by strict ones."""
     # The identities 0 and 1 are booleans to functions that make nothing else.
-    found = ["b" if f.dtype != "f" and f.identity in (0, 1) else f.dtype for f in spec.fields]
+    found: list[Any] = ["b" if f.dtype != "f" and f.identity in (0, 1) else f.dtype for f in spec.fields]
     try:
         found = _joined(found, _returned(spec.lift, [NUMBA_TYPES[k] for k in kinds]), spec)
         before: list[str] = []
@@ -80,7 +80,7 @@ def _partial(spec: Scalars, kinds: tuple[str, ...]) -> Scalars:
     fields = tuple(
         replace(f, dtype=kind, identity=PYTHON[kind](f.identity))
         for f, kind in zip(spec.fields, found, strict=True)
-    )  # type: ignore[arg-type]
+    )
     return replace(spec, fields=fields, **roles)
 
 
@@ -141,7 +141,7 @@ def _returned(function: Any, arguments: list[Any]) -> Any:
     return dispatcher.overloads[tuple(arguments)].signature.return_type
 
 
-def _joined(kinds: list[str], returned: Any, spec: Scalars) -> list[str]:
+def _joined(kinds: list[str], returned: Any, spec: Scalars) -> list[Any]:
     """The kinds of fields that hold numbers of these kinds, and what a function returns."""
     parts = list(returned.types) if isinstance(returned, numba.types.BaseTuple) else [returned]
     if any(isinstance(part, numba.types.Integer) and not part.signed for part in parts):

@@ -35,7 +35,6 @@ from windrow.options import PolicyOptions, keywords_of
 from windrow.policies import operators
 from windrow.policies.clock import Clock, RealClock, VirtualClock
 from windrow.policies.flow import Flow
-from windrow.policies.orders import order_of
 from windrow.policies.ports import (
     EXPECTING,
     FREE,
@@ -108,7 +107,6 @@ __all__ = [
     "Windowed",
     "count",
     "delta",
-    "order_of",
     "parse",
     "partition_age",
     "partition_count",
