@@ -126,6 +126,20 @@ def test_slices_that_overflow_only_together_are_named_with_their_window(lift):
 
 
 @both_ways
+def test_the_window_is_that_which_overflows_where_events_last(lift):
+    """What goes on is added up and taken out from slice to slice, far beyond the first window."""
+    rows = pa.table({"s": [3, 12, 32, 45], "e": [5, 24, 65, 58], "v": [1, 2, 2**62, 2**62]})
+    asked = wr.query(
+        time=wr.span("s", "e"),
+        windows={"w": wr.tumbling(10)},
+        aggregates={"a": own(lift, invert=subtract)},
+    )
+    assert asked.run(rows.slice(0, 3))["a"].to_pylist() == [1, 2, 2, *[2**62] * 4]
+    with pytest.raises(wr.UserFunctionError, match=r"raised OverflowError in window 'w' \[40, 50\)"):
+        asked.run(rows)
+
+
+@both_ways
 def test_slices_that_no_window_holds_together_may_overflow(lift):
     aggregate = own(lift, invert=subtract)
     values = [2**60] * 100
