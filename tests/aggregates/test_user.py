@@ -257,14 +257,25 @@ def test_what_numpy_makes_of_integers_raises_too(lift, combine):
     assert query(own(lift, combine)).run(table([3])).schema.field("a").type == pa.int64()
 
 
+@both_ways
 @pytest.mark.parametrize("total", [lambda x: x.sum(), np.sum, np.prod, lambda x: x.cumsum()[-1]])
-def test_a_sum_that_nobody_can_check_is_refused(total):
+def test_a_sum_that_nobody_can_check_is_refused(lift, total):
     def combine(a, b):
         return total(np.array([a, b]))
 
     total = numba.njit(total) if total not in (np.sum, np.prod) else total
-    with pytest.raises(wr.QueryError, match=r"of an array of integers would wrap around in silence"):
-        query(own(value_of, combine)).run(table([1, 2]))
+    with pytest.raises(
+        wr.QueryError, match=r"'combine' .* of an array of integers would wrap around in silence"
+    ):
+        query(own(lift, combine)).run(table([1, 2]))
+
+
+def test_a_sum_that_nobody_can_check_is_refused_in_the_step_of_a_window():
+    def step(state, v):
+        return np.array([state, v]).sum(), 1, 1 if state > 0 else 0
+
+    with pytest.raises(wr.QueryError, match=r"'step' cannot be used: the sum of an array of integers"):
+        query(wr.sum("v"), {"w": wr.deterministic(step, state=0)}).run(table([1, 2]))
 
 
 @pytest.mark.parametrize("lower", [lambda a: a / 2, lambda a: opaque(a / 2)], ids=LIFTS)

@@ -14,9 +14,9 @@ import pyarrow as pa
 from windrow.aggregates.base import Aggregate, Bound, Scalars, plain
 from windrow.engine.compiler import compiled, warn_interpreted
 from windrow.engine.cutting import Cells, Runs
-from windrow.engine.integers import Int64, Nonsense, Unchecked, interpreted, strict
+from windrow.engine.integers import Int64, Nonsense, interpreted, strict
 from windrow.engine.numbers import NUMBA_TYPES
-from windrow.errors import QueryError, UserFunctionError
+from windrow.errors import UserFunctionError
 
 if TYPE_CHECKING:
     from windrow.engine.partials.scalars import Numbers
@@ -71,6 +71,10 @@ def _partial(spec: Scalars, kinds: tuple[str, ...]) -> Scalars:
             max(f, KINDS.get(type(one), "f"), key=JOINED.index) for f, one in zip(found, ones, strict=True)
         ]
         given = {role: getattr(spec, role) for role in ("lift", "combine", "invert")}
+        try:  # `lift` alone may be to blame, and `combine` must not wrap around either
+            _returned(spec.combine, [_packed(found, spec)] * 2)
+        except NOT_COMPILED as other:
+            warn_interpreted({"combine": spec.combine}, other)
         floats = not {*found, *kinds} - {"f"}
         roles = {
             role: strict(function, "".join(found), spec.bare, "partial", floats=floats)
@@ -134,10 +138,7 @@ def _packed(kinds: Sequence[str], spec: Scalars) -> Any:
 
 def _returned(function: Any, arguments: list[Any]) -> Any:
     dispatcher = compiled(function, user=True)
-    try:
-        dispatcher.compile(tuple(arguments))
-    except Unchecked as problem:
-        raise QueryError(f"the function {function.__name__!r} cannot be used: {problem.msg}") from None
+    dispatcher.compile(tuple(arguments))
     return dispatcher.overloads[tuple(arguments)].signature.return_type
 
 
