@@ -21,6 +21,7 @@ QUESTIONS = (
     "growth",
     "adding",
     "aggregates",
+    "overflow",
     "keyed",
     "median",
     "sessions",

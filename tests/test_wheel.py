@@ -14,6 +14,7 @@ import subprocess
 import sys
 import venv
 import zipfile
+from fnmatch import fnmatch
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,15 @@ def test_the_wheel_has_the_package_and_its_types_and_nothing_that_tests_it(wheel
     assert "windrow/py.typed" in names
     assert "windrow/testing/windows.py" in names
     assert [name for name in names if NOT_SHIPPED & set(re.split(r"[/_.]", name))] == []
+
+
+def test_docs_call_the_wheel_by_its_name(wheel: Path) -> None:
+    texts = [
+        path.read_text("utf-8") for path in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "Makefile")
+    ]
+    patterns = [found for text in texts for found in re.findall(r"[\w.*-]+\.whl\b", text)]
+    assert patterns
+    assert [pattern for pattern in patterns if not fnmatch(wheel.name, pattern)] == []
 
 
 def test_the_first_example_of_the_readme_runs_where_only_the_wheel_is_installed(

@@ -17,14 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from windrow import aggregates, windows
 from windrow.aggregates import *  # noqa: F403 (one list of their names is enough)
-from windrow.errors import (
-    DataError,
-    LimitError,
-    QueryError,
-    StateError,
-    UserFunctionError,
-    WindrowError,
-)
+from windrow.errors import DataError, LimitError, QueryError, StateError, UserFunctionError, WindrowError
 from windrow.query import Query, query
 from windrow.span import Span, learned, span
 from windrow.windows import *  # noqa: F403

@@ -106,7 +106,8 @@ def require_named(name: Any, spec: Any, kind: type, taken: Mapping[str, Any], *,
     if name in taken:
         raise QueryError(f"duplicate {what} name {name!r}")
     if not isinstance(spec, kind):
-        raise QueryError(f"{what} {name!r} is not {with_article(what)}, but {spec!r}")
+        shown = spec if isinstance(spec, (Window, Aggregate)) else repr(spec)
+        raise QueryError(f"{what} {name!r} is not {with_article(what)}, but {shown}")
 
 
 def refuse_name_clashes(key: tuple[str, ...], aggregates: Mapping[str, Aggregate]) -> None:

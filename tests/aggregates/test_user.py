@@ -5,7 +5,9 @@ from __future__ import annotations
 from functools import reduce
 
 import numba
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -124,6 +126,20 @@ def test_slices_that_overflow_only_together_are_named_with_their_window(lift):
 
 
 @both_ways
+def test_the_window_is_that_which_overflows_where_events_last(lift):
+    """What goes on is added up and taken out from slice to slice, far beyond the first window."""
+    rows = pa.table({"s": [3, 12, 32, 45], "e": [5, 24, 65, 58], "v": [1, 2, 2**62, 2**62]})
+    asked = wr.query(
+        time=wr.span("s", "e"),
+        windows={"w": wr.tumbling(10)},
+        aggregates={"a": own(lift, invert=subtract)},
+    )
+    assert asked.run(rows.slice(0, 3))["a"].to_pylist() == [1, 2, 2, *[2**62] * 4]
+    with pytest.raises(wr.UserFunctionError, match=r"raised OverflowError in window 'w' \[40, 50\)"):
+        asked.run(rows)
+
+
+@both_ways
 def test_slices_that_no_window_holds_together_may_overflow(lift):
     aggregate = own(lift, invert=subtract)
     values = [2**60] * 100
@@ -164,6 +180,102 @@ def test_booleans_come_back_as_booleans(lower):
         result = query(own(lift, lower=lower), windows).run(table([5, -5, None]))
         assert result["a"].type == pa.bool_()
         assert result["a"].to_pylist() == [True, False, None]
+
+
+def either(a, b):
+    return a or b
+
+
+def both(a, b):
+    return a and b
+
+
+def odd(a, b):
+    return a ^ b
+
+
+@both_ways
+@pytest.mark.parametrize(
+    ("combine", "identity", "expected"),
+    [
+        (either, False, [True, True, False]),
+        (either, 0, [True, True, False]),
+        (both, True, [True, False, False]),
+        (max, False, [True, True, False]),
+        (odd, False, [False, True, False]),
+        (add, 0, [2, 1, 0]),
+        (add, False, [2, 1, 0]),
+    ],
+)
+@pytest.mark.parametrize("column", ["booleans", "numbers"])
+def test_an_aggregate_of_booleans_gives_booleans(lift, combine, identity, expected, column):
+    """In windows of every engine, from a column of booleans and from a comparison."""
+    of_column = {"booleans": lift, "numbers": lambda v: lift(v > 3)}[column]
+    values = {"booleans": [True, True, None, True, False, False], "numbers": [4, 9, None, 5, 3, -7]}[column]
+    aggregate = own(of_column, combine, identity=identity)
+    rows = pa.table({"ts": [0, 1, 2, 10, 11, 20], "v": values})
+    q = query(aggregate, {"of time": wr.tumbling(10), "session": wr.session(5), "rows": wr.tumbling(rows=3)})
+    operator = q.operator(lateness=5)
+    operator.process(rows.slice(0, 4))
+    operator = q.restore(operator.snapshot())
+    operator.process(rows.slice(4))
+    result = operator.finish()
+    assert result.schema.field("a").type == (pa.int64() if combine is add else pa.bool_())
+    answers = {
+        name: result.filter(pc.field("window") == name)["a"].to_pylist() for name in ("of time", "session")
+    }
+    assert answers == {"of time": expected, "session": expected}
+    assert Rolling(aggregate, rows=2).process(rows.slice(0, 2)).to_pylist() == expected[:1]
+
+
+@both_ways
+def test_booleans_can_be_taken_out_again(lift):
+    aggregate = own(lift, odd, identity=False, invert=odd)
+    rows = pa.table({"ts": range(100), "v": [i % 7 == 0 for i in range(100)]})
+    result = query(aggregate, {"w": wr.sliding(20, every=1)}).run(rows)
+    whole = [r for r in result.to_pylist() if 0 <= r["start"] <= 80]
+    assert [r["a"] for r in whole] == [sum(i % 7 == 0 for i in range(s, s + 20)) % 2 == 1 for s in range(81)]
+
+
+@both_ways
+@pytest.mark.parametrize(
+    "combine",
+    [
+        np.add,
+        lambda a, b: np.add(a, b),
+        lambda a, b: np.subtract(a, np.negative(b)),
+        lambda a, b: np.multiply(a, b) if a else b,
+        lambda a, b: np.power(a, 2) + b,
+        lambda a, b: np.left_shift(a, 2) + b,
+    ],
+)
+def test_what_numpy_makes_of_integers_raises_too(lift, combine):
+    with pytest.raises(
+        wr.UserFunctionError, match=r"raised OverflowError at row 1 .* does not fit in 64 bits"
+    ):
+        query(own(lift, combine)).run(table([2**62, 2**62]))
+    assert query(own(lift, combine)).run(table([3])).schema.field("a").type == pa.int64()
+
+
+@both_ways
+@pytest.mark.parametrize("total", [lambda x: x.sum(), np.sum, np.prod, lambda x: x.cumsum()[-1]])
+def test_a_sum_that_nobody_can_check_is_refused(lift, total):
+    def combine(a, b):
+        return total(np.array([a, b]))
+
+    total = numba.njit(total) if total not in (np.sum, np.prod) else total
+    with pytest.raises(
+        wr.QueryError, match=r"'combine' .* of an array of integers would wrap around in silence"
+    ):
+        query(own(lift, combine)).run(table([1, 2]))
+
+
+def test_a_sum_that_nobody_can_check_is_refused_in_the_step_of_a_window():
+    def step(state, v):
+        return np.array([state, v]).sum(), 1, 1 if state > 0 else 0
+
+    with pytest.raises(wr.QueryError, match=r"'step' cannot be used: the sum of an array of integers"):
+        query(wr.sum("v"), {"w": wr.deterministic(step, state=0)}).run(table([1, 2]))
 
 
 @pytest.mark.parametrize("lower", [lambda a: a / 2, lambda a: opaque(a / 2)], ids=LIFTS)

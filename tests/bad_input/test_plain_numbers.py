@@ -53,6 +53,27 @@ def test_a_window_in_plain_numbers_is_refused_on_a_time(name, type_):
         asked.run(table)
 
 
+@pytest.mark.parametrize(
+    ("window", "said"),
+    [
+        (wr.session(5), "gap"),
+        (wr.landmark(since=START, every=5), "every"),
+        (wr.latest(rows=2, every=5), "every"),
+        (wr.slide_by_rows(5, every_rows=1), "length"),
+        (wr.threshold("b", at_least=5), "at_least"),
+    ],
+    ids=str,
+)
+def test_the_argument_is_called_by_its_name(window, said):
+    asked, table = stream(pa.timestamp("us", "UTC"), windows={"w": window})
+    with pytest.raises(wr.QueryError, match=rf"^window 'w': {said} 5 is a plain number"):
+        asked.run(table)
+    operator = query(time="t", windows={"v": wr.session(DAY)}).operator()
+    operator.process(table)
+    with pytest.raises(wr.QueryError, match=rf"window 'w': {said} 5 is a plain number"):
+        operator.add_window("w", window)
+
+
 @pytest.mark.parametrize("option", ["lateness", "max_ahead"])
 def test_an_option_in_plain_numbers_is_refused_on_a_time(option):
     asked, table = stream(pa.timestamp("us"))

@@ -140,7 +140,7 @@ def test_a_query_needs_windows_and_aggregates_that_are_such():
         query(aggregates={})
     with pytest.raises(wr.QueryError, match="window 'w' is not a window, but '1 minute'"):
         query(windows={"w": "1 minute"})
-    with pytest.raises(wr.QueryError, match=r"aggregate 'a' is not an aggregate, but Tumbling"):
+    with pytest.raises(wr.QueryError, match=r"aggregate 'a' is not an aggregate, but tumbling 1"):
         query(aggregates={"a": wr.tumbling(1)})
 
 

@@ -11,6 +11,7 @@ import pytest
 from bad_input.support import query, times
 
 import windrow as wr
+import windrow.policies as wp
 from windrow import aggregates
 from windrow.windows.base import Periodic
 
@@ -61,6 +62,30 @@ def test_one_column_of_an_aggregate_of_ones_own_needs_no_list():
 def test_windows_without_names_are_refused(windows):
     with pytest.raises(wr.QueryError, match=r'each window needs a name: give windows as \{"name": window\}'):
         query(windows=windows)
+
+
+@pytest.mark.parametrize("q", ["a", None, [0.5], 2, -0.1, float("nan"), True], ids=str)
+@pytest.mark.parametrize("maker", [wr.quantile, wr.kll_quantile, wr.tdigest_quantile])
+def test_a_quantile_lies_between_0_and_1(maker, q):
+    with pytest.raises(wr.QueryError, match="a quantile lies between 0 and 1, not at"):
+        maker("x", q)
+
+
+def test_one_in_the_place_of_the_other_is_shown_as_it_is_written():
+    with pytest.raises(wr.QueryError, match=r"aggregate 'n' is not an aggregate, but tumbling 1 hour$"):
+        query(aggregates={"n": wr.tumbling("1 hour")})
+    with pytest.raises(wr.QueryError, match=r"window 'w' is not a window, but sum\(x\)$"):
+        query(windows={"w": wr.sum("x")})
+    with pytest.raises(wr.QueryError, match=r"window 'w' is not a window, but '1 hour'$"):
+        query(windows={"w": "1 hour"})
+
+
+@pytest.mark.parametrize("module", [wr, wp])
+def test_a_name_that_is_nearly_there_is_suggested(module):
+    name = {wr: "tumblin", wp: "agregate"}[module]
+    with pytest.raises(AttributeError, match=rf"{module.__name__} has no '{name}'.*(tumbling|Aggregate)"):
+        getattr(module, name)
+    assert not hasattr(module, "nothing of that kind")
 
 
 def test_aggregates_without_names_are_refused():

@@ -23,6 +23,7 @@ QUESTIONS = (
     "growth",
     "adding",
     "aggregates",
+    "overflow",
     "keyed",
     "median",
     "sessions",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
+from store_queue import Queue
 
 import windrow as wr
 from windrow.errors import QueryError
-from windrow.rolling import Queue, Rolling
+from windrow.rolling import Rolling
 
 LATER = wr.aggregate(
     lift=lambda x: x, combine=lambda a, b: max(a, b), identity=0, name="later", commutative=True

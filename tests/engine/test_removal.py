@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from profiles import examples
 from specimens import SEQUENCES
 
 import windrow as wr
@@ -82,7 +83,7 @@ def test_what_was_given_out_is_not_given_out_again_when_order_ends():
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("left", OTHERS)
-@settings(max_examples=25)
+@examples(25)
 @given(data=st.data())
 def test_an_operator_without_its_window_of_order_is_that_of_a_query_without_it(left, mode, data):
     gone = {
@@ -94,7 +95,7 @@ def test_an_operator_without_its_window_of_order_is_that_of_a_query_without_it(l
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("left", ["long", "slides", "landmark", "snapshot", "rows"])
-@settings(max_examples=25)
+@examples(25)
 @given(data=st.data())
 def test_an_operator_without_its_sessions_is_that_of_a_query_without_them(left, mode, data):
     gone = {name: SESSIONS[name] for name in data.draw(st.sampled_from([["gap"], ["gaps"], ["gap", "gaps"]]))}

@@ -65,6 +65,14 @@ def problems(path: Path) -> list[str]:
     return [problem.removeprefix(f"{path}:") for problem in caught.value.problems]
 
 
+def test_what_a_wrong_time_is_otherwise_used_for_is_told_too(write: Any) -> None:
+    text = SOUND.replace("time: ts", "time: user").replace("{tumbling: 1 minute}}", "{session: user}}")
+    assert [problem.partition(";")[0].partition(" cannot")[0] for problem in problems(write(text))] == [
+        "7:9: query.time: column 'user' of type string",
+        "9:27: query.windows.1m: column 'user' is of type string",
+    ]
+
+
 def test_all_that_does_not_fit_is_told_at_once_in_the_order_of_the_file(write: Any) -> None:
     found = problems(write(EVERYTHING))
     assert [problem.partition(";")[0].partition(" is a plain")[0] for problem in found] == [

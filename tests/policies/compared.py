@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 from hypothesis import strategies as st
+from policies.support import HeldUpClock
 
 from tests.referee.policies import NaiveWindow
 from windrow import policies as wp
@@ -75,7 +76,7 @@ def run_naive(spec, steps, *, partial=True):
 
 def run_window(spec, steps, *, handlers=False, one_by_one=False, partial=True, late=False):
     """What the window tells; `late`: its clock jumps, and it finds out at the next call."""
-    clock = wp.VirtualClock()
+    clock = HeldUpClock()
     window = window_for(spec, clock, partial_windows=partial)
     told = []
     if handlers:

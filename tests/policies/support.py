@@ -24,6 +24,15 @@ ONE_BY_ONE = [
 ]
 
 
+class HeldUpClock(wp.VirtualClock):
+    """A clock whose calls may come late."""
+
+    def skip_to(self, instant):
+        """Be at an instant without making any calls on the way: as if whoever makes them was held up."""
+        assert instant >= self._now
+        self._now = instant
+
+
 def stream(seed, length=40, keys="abc"):
     """Steps of a stream: rows that come together, time that passes, punctuations."""
     chance = random.Random(seed)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from policies.compared import SPECS, naive_for, rows_of, steps, told_by_handlers, window_for
+from policies.support import HeldUpClock
 from profiles import examples
 
 from windrow import policies as wp
@@ -98,7 +99,7 @@ class Stop(Exception):
 @given(SPECS, steps(length=5), st.integers(0, 40))
 def test_a_handler_that_raises_leaves_the_window_as_after_its_row(spec, made, fatal):
     """The naive model takes the rows that were taken; from there on both go the same way."""
-    clock = wp.VirtualClock()
+    clock = HeldUpClock()
     window, told = window_for(spec, clock), []
     countdown = [fatal]
 

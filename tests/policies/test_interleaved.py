@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from policies.support import SCHEMA, flat, stream, table_of
+from policies.support import SCHEMA, HeldUpClock, flat, stream, table_of
 from policies.test_join import CONDITIONS, KEPT, OUTER, SIDES, paired
 
 from tests.referee.policies import NaiveJoin
@@ -56,7 +56,7 @@ def test_any_join_of_rows_in_one_order_agrees_with_the_model(
 
 
 def test_rows_that_left_by_the_clock_are_not_met():
-    clock = wp.VirtualClock()
+    clock = HeldUpClock()
     window = "sliding, time(2), count(1)"
     join = wp.Join(window, window, on="g", how="full", clock=clock)
     row = {"id": 0, "t": 0, "k": "a", "g": "u", "x": 1}

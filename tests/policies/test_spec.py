@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
+from policies.orders import order_of
 
 from windrow.errors import QueryError
-from windrow.policies.orders import order_of
 from windrow.policies.spec import (
     Count,
     count,

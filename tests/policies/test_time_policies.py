@@ -7,6 +7,7 @@ import threading
 import pyarrow as pa
 import pytest
 from patience import PATIENCE
+from policies.support import HeldUpClock
 
 from windrow import policies as wp
 
@@ -67,7 +68,7 @@ def test_rows_leave_when_they_are_older_than_the_period_and_before_a_trigger_of_
 
 
 def test_a_window_that_was_held_up_is_triggered_in_succession():
-    clock = wp.VirtualClock()
+    clock = HeldUpClock()
     window = wp.SlidingWindow("sliding, count(5), time(1)", ROW.schema, clock=clock)
     window.record("trigger")
     window.insert(ROW)
@@ -96,7 +97,7 @@ def failing():
     def fail(event):
         raise OSError("disk full")
 
-    clock = wp.VirtualClock()
+    clock = HeldUpClock()
     window = wp.TumblingWindow("tumbling, time(1)", ROW.schema, clock=clock)
     window.on_before_flush(fail)
     window.insert(ROW)

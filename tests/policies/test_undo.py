@@ -9,6 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from policies.compared import SECOND, SPECS, steps
+from policies.support import HeldUpClock
 from profiles import examples
 
 import windrow as wr
@@ -62,7 +63,7 @@ def test_a_users_function_that_raises_leaves_the_window_as_before_its_batch(spec
     assume(spec.eviction != wp.count(0))  # folds nothing
     results = []
     for batches in (failing, ()):
-        clock = wp.VirtualClock()
+        clock = HeldUpClock()
         window, told = _window(spec, FAILS, clock), []
         window.on_tape(lambda tape, told=told: told.extend(tape.answers.to_pylist()))
         _play(window, clock, made, told, failing=batches)
@@ -100,7 +101,7 @@ def test_a_sum_that_overflows_names_its_row_and_leaves_the_window_as_it_was(text
 
 @pytest.mark.parametrize("text", ["tumbling, punct()", "tumbling, time(5)", "sliding, time(9), time(5)"])
 def test_a_sum_that_overflows_without_a_row_blames_none_and_does_not_come_again(text):
-    clock = wp.VirtualClock()
+    clock = HeldUpClock()
     window = _window(wp.parse(text), {"sum": wr.sum("id")}, clock)
     rows = pa.Table.from_pylist([{"id": 2**62}] * 2, SCHEMA)
     window.insert(rows)
@@ -130,7 +131,7 @@ def test_a_function_that_raises_in_a_handlers_summary_takes_no_row():
 
 
 def test_what_the_clock_made_happen_is_not_lost_with_the_rows_that_failed():
-    clock, told = wp.VirtualClock(), []
+    clock, told = HeldUpClock(), []
     window = _window(wp.sliding(wp.time(10), wp.time(5)), FAILS, clock)
     window.on_tape(lambda tape: told.extend(tape.answers["n"].to_pylist()))
     window.insert(pa.Table.from_pylist([{"id": 1}, {"id": 2}], SCHEMA))
@@ -199,7 +200,7 @@ def test_a_summarizer_that_is_none_is_refused():
 
 
 def test_text_is_right_at_events_of_the_clock_that_come_with_new_words():
-    clock, seen = wp.VirtualClock(), []
+    clock, seen = HeldUpClock(), []
     window = wp.SlidingWindow(
         "sliding, time(10), time(5)",
         pa.schema([("s", pa.string())]),

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
+from store_queue import Queue
 
 import windrow as wr
 from windrow.errors import DataError, LimitError, QueryError
-from windrow.rolling import Queue
 
 PRIME = 10007
 

@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from interpreted import interpreted
+from store_queue import Queue
 
 import windrow as wr
-from windrow.rolling import OutOfOrder, Queue, Rolling, Several, held
+from windrow.rolling import OutOfOrder, Rolling, Several, held
 from windrow.stores import STORES
 
 

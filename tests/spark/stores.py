@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from windrow.engine.operator import Operator
-from windrow.spark.micro_batch import MicroBatch, apply
+from windrow.spark.micro_batch import MicroBatch
 from windrow.spark.state import Bucket
 from windrow.spark.task import Task
 
@@ -74,6 +74,6 @@ class Store:
         """What one call of the stage does: the operator that did it, and what it gave out."""
         bucket = self.bucket(task)
         operator = bucket.operator
-        given = apply(task, operator, batch)
+        given = task.apply(operator, batch)
         bucket.write(batch, timer=batch.watermark + 1)
         return operator, given

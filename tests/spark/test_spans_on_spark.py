@@ -26,7 +26,7 @@ from tests.referee import answers, assert_same
 from windrow.options import OperatorOptions
 from windrow.query import Query
 from windrow.spark import state
-from windrow.spark.micro_batch import MicroBatch, apply
+from windrow.spark.micro_batch import MicroBatch
 from windrow.spark.open_events import in_order
 from windrow.spark.payload import pack
 from windrow.spark.state import Worker
@@ -317,7 +317,7 @@ def test_open_events_outlive_the_worker_that_took_them_in(monkeypatch: pytest.Mo
         parts = step.events.combine_chunks().to_batches()
         batch = MicroBatch(step.watermark, [pack(part) for part in parts if part.num_rows])
         monkeypatch.setattr(state, "WORKER", Worker())
-        wanted, (other, given) = apply(task, operator, batch), store.step(task, batch)
+        wanted, (other, given) = task.apply(operator, batch), store.step(task, batch)
         for want, got in zip(wanted, given, strict=True):
             assert_same(want, got)
         assert other.counters == operator.counters
@@ -353,7 +353,7 @@ def test_a_row_that_closes_nothing_is_named_in_a_stream() -> None:
     task = Task(asked, settings, rows.schema, rows.schema, combine=False, side_rows=False, buckets=1)
     message = r"column 'who', row 1, value 2: closes nothing.*\(rows are counted in what one partition of the source"
     with pytest.raises(wr.DataError, match=message):
-        apply(task, task.operator(), MicroBatch(0, [pack(rows)]))
+        task.apply(task.operator(), MicroBatch(0, [pack(rows)]))
 
 
 def test_what_cannot_be_kept_is_refused_before_anything_starts(spark: Any) -> None:

@@ -16,7 +16,7 @@ from windrow.engine.exchange import slices_of
 from windrow.options import OperatorOptions
 from windrow.query import Query
 from windrow.spark import state
-from windrow.spark.micro_batch import MicroBatch, apply
+from windrow.spark.micro_batch import MicroBatch
 from windrow.spark.payload import pack
 from windrow.spark.state import Worker
 from windrow.spark.task import Task
@@ -78,7 +78,7 @@ def unbroken(task: Task, batches: list[MicroBatch]) -> Iterator[list[pa.Table]]:
     """What one operator gives out that lives through all micro-batches."""
     operator = task.operator()
     for batch in batches:
-        yield apply(task, operator, batch)
+        yield task.apply(operator, batch)
 
 
 def assert_given(expected: list[pa.Table], given: list[pa.Table]) -> None:
@@ -148,7 +148,7 @@ def test_a_call_that_fails_leaves_no_copy_behind(
     store, expected = Store(), list(unbroken(task, batches))
     store.step(task, batches[0])
     bucket = store.bucket(task)
-    apply(task, bucket.operator, batches[5])  # and then something happens before it is written
+    task.apply(bucket.operator, batches[5])  # and then something happens before it is written
     assert worker.take(store.bucket(task).head.stream, 3) is None  # type: ignore[union-attr]
     assert_given(expected[1], store.step(task, batches[1])[1])
 

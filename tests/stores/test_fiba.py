@@ -50,7 +50,7 @@ def put(cells, i, partial):
 
 
 GIVEN = {operations.combine: multiply, operations.load: load, operations.put: put}
-NAMES = ("insert", "place", "place_all", "evict", "evict_until", "query", "query_range")
+NAMES = ("insert", "place", "evict", "evict_until", "query")
 TREE = SimpleNamespace(**{name: bound(getattr(fiba, name), GIVEN) for name in NAMES})
 
 
@@ -93,12 +93,8 @@ class Pair:
         self.state = TREE.insert(self.state, self.cells, self.notes, self._note(int(self.state[0])))
 
     def place_all(self, times):
-        partials = np.array([self._note(t) for t in times], np.int64).reshape(-1, 4)
-        columns = tuple(np.ascontiguousarray(c) for c in partials.T)
-        self.state, taken = TREE.place_all(
-            self.state, self.cells, self.notes, np.array(times, np.int64), columns, 0, len(times)
-        )
-        assert taken == len(times)
+        for time in times:
+            self.place(time)
 
     def evict(self):
         if self.times:
@@ -118,10 +114,6 @@ class Pair:
     def check(self):
         assert TREE.query(self.state, self.cells, self.notes) == self.expected(self.times)
         check_tree(self)
-
-    def check_range(self, low, high):
-        found = TREE.query_range(self.state, self.cells, self.notes, low, high)
-        assert found == self.expected(t for t in self.times if low <= t < high)
 
     def expected(self, times):
         return product(self.partials[t] for t in times)
@@ -240,7 +232,6 @@ STEPS = st.one_of(
     st.tuples(st.just("insert")),
     st.tuples(st.just("evict")),
     st.tuples(st.just("evict_until"), TIME),
-    st.tuples(st.just("check_range"), TIME, TIME),
     st.tuples(st.just("place_all"), st.lists(TIME, max_size=60).map(sorted)),
     st.tuples(
         st.just("place_all"),
@@ -293,13 +284,6 @@ def test_evicting_many_at_once_keeps_exactly_what_is_not_before_the_time(kept):
     pair.check()
 
 
-def test_a_range_may_begin_and_end_anywhere():
-    pair = Pair()
-    pair.place_all(list(range(0, 900, 3)))
-    for low, high in itertools.product(range(-5, 910, 61), repeat=2):
-        pair.check_range(low, high)
-
-
 def test_an_entry_of_a_time_that_exists_is_combined_after_it():
     pair = Pair()
     pair.place_all([1, 1, 2])
@@ -310,18 +294,13 @@ def test_an_entry_of_a_time_that_exists_is_combined_after_it():
 
 def test_a_tree_without_room_takes_what_fits_and_the_rest_after_it_has_grown():
     pair = Pair(capacity=100)
-    times = np.arange(1000)
-    columns = tuple(np.array([pair._note(t) for t in range(1000)], np.int64).T.copy())
-    done = 0
     capacity = 100
-    while done < len(times):
-        pair.state, taken = TREE.place_all(
-            pair.state, pair.cells, pair.notes, times, columns, done, len(times)
-        )
-        done += taken
-        capacity *= 2
-        pair.grow(capacity)
-    assert done == 1000
+    for time in range(1000):
+        if not fiba.has_room(pair.notes, pair.notes[HEIGHT] + 2):
+            capacity *= 2
+            pair.grow(capacity)
+        pair.place(time)
+    assert capacity > 100
     pair.check()
 
 

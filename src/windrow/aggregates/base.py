@@ -52,14 +52,14 @@ class Algebra:
 
 @dataclass(frozen=True)
 class Field:
-    """One number of a partial. `dtype` is "i" or "f", or "t": the type of the measure's ticks.
+    """One number of a partial. `dtype` is "i", "f" or "b" (a boolean), or "t": the type of the measure's ticks.
 
     `code` is the position of the input column whose dictionary codes this field holds, if any.
     `width` makes it a small array per slice (sketches only).
     """
 
     name: str
-    dtype: Literal["i", "f", "t", "u1"]
+    dtype: Literal["i", "f", "b", "t", "u1"]
     identity: Any
     code: int | None = None
     width: int | None = None
@@ -142,8 +142,9 @@ class Bound:
 
 
 class Aggregate:
-    """The base of all aggregate specs: `columns` it reads and the `algebra` it promises."""
+    """The base of all aggregate specs: its `name`, the `columns` it reads and the `algebra` it promises."""
 
+    name: str
     columns: tuple[str, ...]
     algebra: Algebra
 
@@ -154,6 +155,9 @@ class Aggregate:
                 raise QueryError(
                     f'an aggregate reads a column by its name, such as "amount", and not {column!r}{computed}'
                 )
+
+    def __str__(self) -> str:
+        return f"{getattr(self, 'name', type(self).__name__)}({', '.join(self.columns)})"
 
     def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
         """What to keep and how to lower it, for columns of these types."""
@@ -238,6 +242,20 @@ def plain(type_: pa.DataType) -> Callable[..., pa.Array]:
         return pa.array(values[0], type_, mask=None if defined.all() else ~defined)
 
     return build
+
+
+def scaled(scale: float) -> Callable[..., pa.Array]:
+    """A `build` for a result that is one float, of codes that are `scale` times as large as the numbers."""
+
+    def build(values: list[np.ndarray], defined: np.ndarray, decoders: Any) -> pa.Array:
+        return plain(pa.float64())([values[0] / scale], defined, decoders)
+
+    return build
+
+
+def unscaled(type_: pa.DataType, power: int = 1) -> Callable[..., pa.Array]:
+    """A `build` for a result that is one float, in the unit of a column of this type to the `power`."""
+    return scaled(scale_of(type_) ** power)
 
 
 def decoded(position: int = 0, output: int = 0) -> Callable[..., pa.Array]:

@@ -25,13 +25,11 @@ class Count(Aggregate):
     """See `count`."""
 
     columns: tuple[str, ...]
+    name = "count"
     algebra = Algebra("distributive", invertible=True)
 
     def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
         return Bound(COUNT, (), pa.int64(), lower, ("i",), plain(pa.int64()))
-
-    def __str__(self) -> str:
-        return f"count({', '.join(self.columns)})"
 
 
 def count(column: str | None = None) -> Count:

@@ -19,14 +19,12 @@ class Distinct(Aggregate):
     """See `distinct`."""
 
     columns: tuple[str, ...]
+    name = "distinct"
     algebra = Algebra("holistic", idempotent=True)
 
     def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
         kind = kind_of(types[0], what=str(self))
         return Bound(Multiset(), (kind,), pa.int64(), build=plain(pa.int64()), finish=CountDistinct())
-
-    def __str__(self) -> str:
-        return f"distinct({self.columns[0]})"
 
 
 def distinct(column: str) -> Distinct:

@@ -7,15 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from windrow.aggregates.base import (
-    Aggregate,
-    Algebra,
-    Bound,
-    Scalars,
-    numeric_kind,
-    plain,
-    scale_of,
-)
+from windrow.aggregates.base import Aggregate, Algebra, Bound, Scalars, numeric_kind, unscaled
 from windrow.aggregates.numerics import add_float, lift_log, lower_float
 from windrow.aggregates.sum import FLOAT_SUM
 
@@ -34,19 +26,12 @@ class GeometricMean(Aggregate):
     """See `geometric_mean`."""
 
     columns: tuple[str, ...]
+    name = "geometric_mean"
     algebra = Algebra("algebraic")
 
     def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
         kind = numeric_kind(types[0], what=str(self))
-        scale = scale_of(types[0])
-
-        def build(values, defined, decoders):  # type: ignore[no-untyped-def]
-            return plain(pa.float64())([values[0] / scale], defined, decoders)
-
-        return Bound(LOG_SUM, (kind,), pa.float64(), lower, ("f",), build)
-
-    def __str__(self) -> str:
-        return f"geometric_mean({self.columns[0]})"
+        return Bound(LOG_SUM, (kind,), pa.float64(), lower, ("f",), unscaled(types[0]))
 
 
 def geometric_mean(column: str) -> GeometricMean:

@@ -32,8 +32,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Algebra, Bound, Field, Sketch, numeric_kind, plain, scale_of
+from windrow.aggregates.base import Aggregate, Algebra, Bound, Field, Sketch, numeric_kind, unscaled
 from windrow.aggregates.numerics import greater
+from windrow.aggregates.quantile import checked_q
 from windrow.errors import QueryError
 
 # With 48 levels even the smallest sketch has room for 8 * 2**47 values, years of the fastest stream.
@@ -245,12 +246,7 @@ class KllQuantile(Aggregate):
 
     def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
         kind = numeric_kind(types[0], what=str(self))
-        scale = scale_of(types[0])
-
-        def build(values, defined, decoders):  # type: ignore[no-untyped-def]
-            return plain(pa.float64())([values[0] / scale], defined, decoders)
-
-        return Bound(partial(self.k), (kind,), pa.float64(), lower_at(self.q), ("f",), build)
+        return Bound(partial(self.k), (kind,), pa.float64(), lower_at(self.q), ("f",), unscaled(types[0]))
 
     def __str__(self) -> str:
         return f"kll_quantile({self.columns[0]}, {self.q:g}, k={self.k})"
@@ -267,8 +263,6 @@ def kll_quantile(column: str, q: float, *, k: int = 200) -> KllQuantile:
     >>> str(wr.kll_quantile("delay", 0.9))
     'kll_quantile(delay, 0.9, k=200)'
     """
-    if not 0 <= q <= 1:
-        raise QueryError(f"a quantile lies between 0 and 1, not at {q!r}")
     if isinstance(k, bool) or not isinstance(k, int) or not SMALLEST_LEVEL <= k <= 65535:
         raise QueryError(f"k must be a whole number from {SMALLEST_LEVEL} to 65535, not {k!r}")
-    return KllQuantile((column,), float(q), k)
+    return KllQuantile((column,), checked_q(q), k)

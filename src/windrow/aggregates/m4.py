@@ -7,16 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import (
-    INT64_MAX,
-    Aggregate,
-    Algebra,
-    Bound,
-    Field,
-    Scalars,
-    kind_of,
-    text_type,
-)
+from windrow.aggregates.base import INT64_MAX, Aggregate, Algebra, Bound, Field, Scalars, kind_of, text_type
 from windrow.aggregates.extremes import (
     NEUTRAL,
     largest_float,
@@ -44,32 +35,19 @@ def combine(a, b):  # type: ignore[no-untyped-def]
     return low, high, t0, s0, x0, t1, s1, x1
 
 
+def ends(x, t, s, low, high):  # type: ignore[no-untyped-def]
+    last = high - 1
+    return t[low], s[low], x[low], t[last], s[last], x[last]
+
+
 def fold_integers(x, t, s, low, high):  # type: ignore[no-untyped-def]
-    end = high - 1
-    return (
-        smallest_integer(x, low, high)[0],
-        largest_integer(x, low, high)[0],
-        t[low],
-        s[low],
-        x[low],
-        t[end],
-        s[end],
-        x[end],
-    )
+    extremes = smallest_integer(x, low, high)[0], largest_integer(x, low, high)[0]
+    return extremes + ends(x, t, s, low, high)
 
 
 def fold_floats(x, t, s, low, high):  # type: ignore[no-untyped-def]
-    end = high - 1
-    return (
-        smallest_float(x, low, high)[0],
-        largest_float(x, low, high)[0],
-        t[low],
-        s[low],
-        x[low],
-        t[end],
-        s[end],
-        x[end],
-    )
+    extremes = smallest_float(x, low, high)[0], largest_float(x, low, high)[0]
+    return extremes + ends(x, t, s, low, high)
 
 
 def lower(a, n):  # type: ignore[no-untyped-def]
@@ -106,15 +84,13 @@ class M4(Aggregate):
     """See `m4`."""
 
     columns: tuple[str, ...]
+    name = "m4"
     algebra = Algebra("algebraic", idempotent=True, selective=True)
 
     def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
         kind = kind_of(types[0], what=str(self))
         type_ = pa.struct([(part, text_type(types[0])) for part in PARTS])
         return Bound(PARTIALS[kind], (kind,), type_, lower, (kind,) * 4, build)
-
-    def __str__(self) -> str:
-        return f"m4({self.columns[0]})"
 
 
 def m4(column: str) -> M4:

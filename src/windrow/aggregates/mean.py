@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Algebra, Bound, numeric_kind, plain, scale_of
+from windrow.aggregates.base import Aggregate, Algebra, Bound, numeric_kind, unscaled
 from windrow.aggregates.numerics import lower_float, wide_to_float
 from windrow.aggregates.sum import sum_partial
 
@@ -28,20 +28,13 @@ class Mean(Aggregate):
     """See `mean`."""
 
     columns: tuple[str, ...]
+    name = "mean"
     algebra = Algebra("algebraic", invertible=True)
 
     def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
         kind = numeric_kind(types[0], what=str(self))
         lower = lower_integers if kind == "i" else lower_floats
-        scale = scale_of(types[0])
-
-        def build(values, defined, decoders):  # type: ignore[no-untyped-def]
-            return plain(pa.float64())([values[0] / scale], defined, decoders)
-
-        return Bound(sum_partial(kind), (kind,), pa.float64(), lower, ("f",), build)
-
-    def __str__(self) -> str:
-        return f"mean({self.columns[0]})"
+        return Bound(sum_partial(kind), (kind,), pa.float64(), lower, ("f",), unscaled(types[0]))
 
 
 def mean(column: str) -> Mean:

@@ -11,16 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import (
-    Aggregate,
-    Algebra,
-    Bound,
-    Field,
-    Scalars,
-    numeric_kind,
-    plain,
-    scale_of,
-)
+from windrow.aggregates.base import Aggregate, Algebra, Bound, Field, Scalars, numeric_kind, scale_of, scaled
 from windrow.errors import QueryError
 
 
@@ -110,14 +101,7 @@ class Pair(Aggregate):
             "correlation": (lower_correlation, 1.0),
             "slope": (lower_slope, x / y),
         }[self.name]
-
-        def build(values, defined, decoders):  # type: ignore[no-untyped-def]
-            return plain(pa.float64())([values[0] / scale], defined, decoders)
-
-        return Bound(COMOMENTS, kinds, pa.float64(), lower, ("f",), build)
-
-    def __str__(self) -> str:
-        return f"{self.name}({', '.join(self.columns)})"
+        return Bound(COMOMENTS, kinds, pa.float64(), lower, ("f",), scaled(scale))
 
 
 def covariance(x: str, y: str, *, ddof: int = 1) -> Pair:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -105,6 +106,13 @@ class IthSmallest(Aggregate):
         return f"ith_smallest({self.columns[0]}, {self.i})"
 
 
+def checked_q(q: Any) -> float:
+    """Where a quantile lies, as a float; a QueryError if it is no number from 0 to 1."""
+    if isinstance(q, bool) or not isinstance(q, (int, float, np.number)) or not 0 <= q <= 1:
+        raise QueryError(f"a quantile lies between 0 and 1, not at {q!r}")
+    return float(q)
+
+
 def quantile(column: str, q: float, *, interpolation: str = "linear") -> Quantile:
     """The exact q-quantile, at position `q * (n - 1)` of the sorted values.
 
@@ -115,11 +123,9 @@ def quantile(column: str, q: float, *, interpolation: str = "linear") -> Quantil
     >>> str(wr.quantile("delay", 0.9))
     'quantile(delay, 0.9)'
     """
-    if not 0 <= q <= 1:
-        raise QueryError(f"a quantile lies between 0 and 1, not at {q!r}")
     if interpolation not in INTERPOLATIONS:
         raise QueryError(f"interpolation must be one of {', '.join(INTERPOLATIONS)}, not {interpolation!r}")
-    return Quantile((column,), float(q), interpolation)
+    return Quantile((column,), checked_q(q), interpolation)
 
 
 def median(column: str) -> Quantile:

@@ -12,15 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.aggregates.base import (
-    Aggregate,
-    Algebra,
-    Bound,
-    Sequence,
-    is_text,
-    kind_of,
-    text_type,
-)
+from windrow.aggregates.base import Aggregate, Algebra, Bound, Sequence, is_text, kind_of, text_type
 from windrow.errors import QueryError
 
 # Events low[i] .. high[i]-1 of a sorted log make window i; `decode(positions)` gives their values.
@@ -45,14 +37,12 @@ class Collect(Aggregate):
     """See `collect`."""
 
     columns: tuple[str, ...]
+    name = "collect"
     algebra = Algebra("holistic", commutative=False)
 
     def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
         kind = kind_of(types[0], what=str(self))
         return Bound(Sequence(), (kind,), pa.list_(text_type(types[0])), finish=lists)
-
-    def __str__(self) -> str:
-        return f"collect({self.columns[0]})"
 
 
 @dataclass(frozen=True)
@@ -60,6 +50,7 @@ class Concat(Aggregate):
     """See `concat`."""
 
     columns: tuple[str, ...]
+    name = "concat"
     separator: str
     algebra = Algebra("holistic", commutative=False)
 
@@ -72,9 +63,6 @@ class Concat(Aggregate):
             return pc.binary_join(lists(low, high, decode).cast(pa.list_(pa.string())), self.separator)
 
         return Bound(Sequence(), (kind,), pa.string(), finish=finish)
-
-    def __str__(self) -> str:
-        return f"concat({self.columns[0]})"
 
 
 @dataclass(frozen=True)

@@ -98,6 +98,7 @@ class Sum(Aggregate):
     """See `sum`."""
 
     columns: tuple[str, ...]
+    name = "sum"
     algebra = Algebra("distributive", invertible=True)
 
     def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
@@ -111,9 +112,6 @@ class Sum(Aggregate):
         build, check, fits = plain(pa.int64()), find_overflow, fits_integer
         outputs = ("i", "i")
         return Bound(INTEGER_SUM, ("i",), pa.int64(), lower_integer, outputs, build, check=check, fits=fits)
-
-    def __str__(self) -> str:
-        return f"sum({self.columns[0]})"
 
 
 def sum(column: str) -> Sum:

@@ -29,7 +29,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Algebra, Bound, Field, Sketch, numeric_kind, plain, scale_of
+from windrow.aggregates.base import Aggregate, Algebra, Bound, Field, Sketch, numeric_kind, unscaled
+from windrow.aggregates.quantile import checked_q
 from windrow.errors import QueryError
 
 # Of two neighbours the scale function lets at most one be small, so compression + 1 centroids suffice.
@@ -245,12 +246,14 @@ class TDigestQuantile(Aggregate):
 
     def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
         kind = numeric_kind(types[0], what=str(self))
-        scale = scale_of(types[0])
-
-        def build(values, defined, decoders):  # type: ignore[no-untyped-def]
-            return plain(pa.float64())([values[0] / scale], defined, decoders)
-
-        return Bound(partial(self.compression), (kind,), pa.float64(), lower_at(self.q), ("f",), build)
+        return Bound(
+            partial(self.compression),
+            (kind,),
+            pa.float64(),
+            lower_at(self.q),
+            ("f",),
+            unscaled(types[0]),
+        )
 
     def __str__(self) -> str:
         return f"tdigest_quantile({self.columns[0]}, {self.q:g}, compression={self.compression})"
@@ -266,8 +269,6 @@ def tdigest_quantile(column: str, q: float, *, compression: int = 100) -> TDiges
     >>> str(wr.tdigest_quantile("delay", 0.99))
     'tdigest_quantile(delay, 0.99, compression=100)'
     """
-    if not 0 <= q <= 1:
-        raise QueryError(f"a quantile lies between 0 and 1, not at {q!r}")
     if isinstance(compression, bool) or not isinstance(compression, int) or not 20 <= compression <= 10000:
         raise QueryError(f"compression must be a whole number from 20 to 10000, not {compression!r}")
-    return TDigestQuantile((column,), float(q), compression)
+    return TDigestQuantile((column,), checked_q(q), compression)

@@ -1,7 +1,7 @@
 """An aggregate of the user's own, compiled into the same loop as the built-in ones.
 
 `lift` makes a partial of one event, `combine` joins two partials (the earlier one first), `lower`
-makes the answer. A partial is a number or a tuple of numbers. The functions are plain Python; what
+makes the answer. A partial is a number or a boolean, or a tuple of them. The functions are plain Python; what
 Numba can compile runs compiled, the rest runs interpreted with one warning that says why.
 """
 
@@ -16,16 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from windrow.aggregates.base import (
-    Aggregate,
-    Algebra,
-    Bound,
-    Field,
-    Scalars,
-    numeric_kind,
-    plain,
-    scale_of,
-)
+from windrow.aggregates.base import Aggregate, Algebra, Bound, Field, Scalars, numeric_kind, plain, scale_of
 from windrow.errors import QueryError
 
 
@@ -56,6 +47,21 @@ def as_function(given: Callable[..., Any], arguments: int) -> Callable[..., Any]
     return wrapper
 
 
+@cache
+def with_booleans(lift: Callable[..., Any], where: tuple[bool, ...]) -> Callable[..., Any]:
+    """The same `lift` over the codes of its columns; those `where` values are booleans are 0 and 1."""
+    names = [f"x{i}" for i in range(len(where))]
+    given = ", ".join(
+        f"{name} != 0" if is_boolean else name for name, is_boolean in zip(names, where, strict=True)
+    )
+    # As if it were the user's, whose integers are checked.
+    scope: dict[str, Any] = {"lift": lift, "__name__": "__main__"}
+    exec(f"def wrapper({', '.join(names)}):\n    return lift({given})\n", scope)
+    wrapper = scope["wrapper"]
+    wrapper.__name__ = lift.__name__
+    return wrapper
+
+
 @dataclass(frozen=True)
 class UserAggregate(Aggregate):
     """See `aggregate`."""
@@ -75,28 +81,32 @@ class UserAggregate(Aggregate):
         return Algebra("algebraic", self.commutative, invertible=self.invert is not None)
 
     def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
-        kinds = tuple(numeric_kind(t, what=str(self)) for t in types)
+        booleans = tuple(map(pa.types.is_boolean, types))
+        kinds = tuple(
+            "i" if is_boolean else numeric_kind(t, what=str(self))
+            for t, is_boolean in zip(types, booleans, strict=True)
+        )
         for column, type_ in zip(self.columns, types, strict=True):
             if scale_of(type_) != 1.0:
                 raise QueryError(f"{self}: column {column!r} is a decimal; cast it to a float or an integer")
-        fields = tuple(
-            Field(f"partial {i}", "f" if isinstance(value, float) else "i", value)
-            for i, value in enumerate(self.identity)
-        )
+        fields = tuple(Field(f"partial {i}", _kind(value), value) for i, value in enumerate(self.identity))
         partial = Scalars(
             self.name,
             fields,
-            self.lift,
+            with_booleans(self.lift, booleans) if any(booleans) else self.lift,
             self.combine,
-            invert=self.invert if all(f.dtype == "i" for f in fields) else None,
+            invert=self.invert if all(f.dtype != "f" for f in fields) else None,
             own=True,
             bare=self.bare,
             ordered=not self.commutative,
         )
         return Bound(partial, kinds, pa.float64(), self.lower, ("f",), plain(pa.float64()))
 
-    def __str__(self) -> str:
-        return f"{self.name}({', '.join(self.columns)})"
+
+def _kind(value: float) -> Any:
+    if isinstance(value, bool):
+        return "b"
+    return "f" if isinstance(value, float) else "i"
 
 
 def aggregate(
@@ -118,10 +128,13 @@ def aggregate(
     takes `b` back out of `a`: `invert(combine(a, b), b)` must be `a`. It makes long windows cheap, is
     used where all numbers are integers, and needs a `combine` for which the order does not matter.
 
-    A number of the partial is an integer if it is one in `identity` and in all that `lift` and `combine` return. Integers
-    have 64 bits: where a function makes one that needs more, also on the way, a UserFunctionError says so. Functions that
-    Numba cannot compile are called once with ones, to learn what they return. What NumPy's own functions make keeps
-    NumPy's arithmetic.
+    A number of the partial is an integer if it is one in `identity` and in all that `lift` and `combine` return, and a
+    boolean if all that they return is, and `identity` is one, or 0 or 1. Functions that Numba cannot compile are called
+    once with ones, to learn what they return.
+
+    Integers have 64 bits: where a function makes one that needs more, also on the way, a UserFunctionError says so. This
+    holds for Python's operators and for NumPy's functions of two numbers, such as `np.add`. The sum or product of an array of
+    integers is refused, as nobody could tell; functions that Numba cannot compile get what NumPy gives there.
 
     >>> import windrow as wr, pyarrow as pa
     >>> vwap = wr.aggregate(
@@ -157,8 +170,8 @@ def aggregate(
     if not values:
         raise QueryError("identity must be a number or a tuple of numbers, not an empty tuple")
     for value in values:
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise QueryError(f"identity must hold integers and floats only, not {value!r}")
+        if not isinstance(value, (int, float)):
+            raise QueryError(f"identity must hold integers, floats and booleans only, not {value!r}")
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
             raise QueryError(f"identity {value} does not fit in 64 bits")
     return UserAggregate(

@@ -12,16 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import (
-    Aggregate,
-    Algebra,
-    Bound,
-    Field,
-    Scalars,
-    numeric_kind,
-    plain,
-    scale_of,
-)
+from windrow.aggregates.base import Aggregate, Algebra, Bound, Field, Scalars, numeric_kind, unscaled
 from windrow.aggregates.numerics import merge_moments, moments
 from windrow.errors import QueryError
 
@@ -77,14 +68,10 @@ class Variance(Aggregate):
 
     def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
         kind = numeric_kind(types[0], what=str(self))
-        scale = scale_of(types[0]) ** (1 if self.root else 2)
         lowers = (lower_population, lower_sample)
         if self.root:
             lowers = (lower_population_deviation, lower_sample_deviation)
-
-        def build(values, defined, decoders):  # type: ignore[no-untyped-def]
-            return plain(pa.float64())([values[0] / scale], defined, decoders)
-
+        build = unscaled(types[0], 1 if self.root else 2)
         return Bound(MOMENTS, (kind,), pa.float64(), lowers[self.ddof], ("f",), build)
 
     def __str__(self) -> str:

@@ -6,16 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from windrow.aggregates.base import (
-    Aggregate,
-    Algebra,
-    Bound,
-    Field,
-    Scalars,
-    numeric_kind,
-    plain,
-    scale_of,
-)
+from windrow.aggregates.base import Aggregate, Algebra, Bound, Field, Scalars, numeric_kind, unscaled
 from windrow.aggregates.numerics import add_float, lift_float, lower_float
 
 
@@ -54,12 +45,7 @@ class WeightedMean(Aggregate):
 
     def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
         kinds = tuple(numeric_kind(t, what=str(self)) for t in types)
-        scale = scale_of(types[0])
-
-        def build(values, defined, decoders):  # type: ignore[no-untyped-def]
-            return plain(pa.float64())([values[0] / scale], defined, decoders)
-
-        return Bound(WEIGHTED, kinds, pa.float64(), lower, ("f",), build)
+        return Bound(WEIGHTED, kinds, pa.float64(), lower, ("f",), unscaled(types[0]))
 
     def __str__(self) -> str:
         return f"weighted_mean({self.columns[0]}, weight={self.columns[1]})"

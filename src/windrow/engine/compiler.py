@@ -26,7 +26,8 @@ import numba
 
 from windrow.engine.cache import cache_directory, compiled_once
 from windrow.engine.fingerprint import code_of, names_in
-from windrow.engine.integers import Checking, interpreted, total
+from windrow.engine.integers import Checking, Unchecked, interpreted, total
+from windrow.errors import QueryError
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 # A user's ZeroDivisionError must be raised, not turned into inf.
@@ -231,9 +232,12 @@ _WARNED: set[Any] = set()
 
 
 def warn_interpreted(functions: dict[str, Any], problem: Exception) -> None:
-    """Say once, for a set of user functions, that they run interpreted, and why."""
+    """Say once, for a set of user functions, that they run interpreted, and why; an error if they must not."""
     own = _users_own(functions) or [(role, f) for role, f in functions.items() if f is not None]
     given = {function for _, function in own}
+    if isinstance(problem, Unchecked):
+        names = " or ".join(f"{role} {function.__name__!r}" for role, function in own)
+        raise QueryError(f"the function {names} cannot be used: {problem.msg}")
     if given & _WARNED:
         return
     _WARNED.update(given)

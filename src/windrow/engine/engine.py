@@ -101,6 +101,9 @@ class Engine:
 
     def set_reach(self) -> None:
         """The times whose windows, and the ends of which plus lateness, can be expressed."""
+        for name, window in self.query.windows.items():
+            for what, size in window.sizes.items():
+                self.measure.ticks(size, what=f"window {name!r}: {what}")
         self.lowest, high = self.reach()
         self.highest = high - self.lateness
         span = self.measure.highest - self.measure.lowest

@@ -4,8 +4,9 @@
     interpreted     functions get `Int64`, a Python integer that looks at each result
 
 Every integer that a function makes must fit, also one on the way to a smaller one. So both ways of running agree,
-and neither wraps around in silence. Numbers that a function makes with NumPy are NumPy's. Floats cost nothing:
-what is lowered otherwise is found by its types.
+and neither wraps around in silence. NumPy's functions of two integers are checked as their operators are. Sums and products
+of its arrays cannot be: compiled functions with such are refused, and interpreted ones get what NumPy gives. Floats cost
+nothing: what is lowered otherwise is found by its types.
 """
 
 from __future__ import annotations
@@ -135,8 +136,25 @@ _FUNCTIONS = {
     divmod: _quotient_and_rest,
     pow: _power,
 }
+_UFUNCS: dict[Any, Callable[..., Any]] = {
+    np.add: operator.add,
+    np.subtract: operator.sub,
+    np.multiply: operator.mul,
+    np.negative: operator.neg,
+    np.absolute: abs,
+    np.power: operator.pow,
+    np.floor_divide: operator.floordiv,
+    np.left_shift: operator.lshift,
+    np.right_shift: operator.rshift,
+}
+# What adds up or multiplies the numbers of an array.
+_REDUCTIONS = ("sum", "prod", "cumsum", "cumprod", "dot", "vdot", "trace")
 _CONSTANTS = (ir.Const, ir.Global, ir.FreeVar)
 _ROUNDING = (int, round, math.ceil, math.floor, math.trunc)
+
+
+class Unchecked(numba.core.errors.UnsupportedError):  # type: ignore[misc]
+    """A function with integers that nobody can check; the text says which."""
 
 
 class _Lowering(lowering.Lower):  # type: ignore[misc]
@@ -158,6 +176,8 @@ class _Lowering(lowering.Lower):  # type: ignore[misc]
 def _function(context: Any, function: Any, signature: Any) -> Any:
     """The code for a function; `context.get_function` is what it is elsewhere."""
     key = getattr(function, "typing_key", None)
+    key = _UFUNCS.get(key, key) if isinstance(key, np.ufunc) else key
+    _require_no_reduction(function, key, signature)
     integers = all(isinstance(a, (types.Integer, types.Boolean)) for a in signature.args)
     if (key in _CODE or key in _FUNCTIONS) and integers and _is_signed(signature.return_type):
         if any(isinstance(a, types.Literal) for a in signature.args):
@@ -174,6 +194,19 @@ def _function(context: Any, function: Any, signature: Any) -> Any:
         return found(builder, arguments, location)
 
     return rounded
+
+
+def _require_no_reduction(function: Any, key: Any, signature: Any) -> None:
+    """An error where NumPy would add up or multiply an array of integers, in whose loop no overflow is seen."""
+    owner, name = key if isinstance(function, types.BoundFunction) else (None, getattr(key, "__name__", None))
+    if name not in _REDUCTIONS or (owner is None and not str(key.__module__).startswith("numpy")):
+        return
+    given = [function.this] if owner is not None else signature.args
+    if any(isinstance(a, types.Array) and isinstance(a.dtype, types.Integer) for a in given):
+        raise Unchecked(
+            f"the {name} of an array of integers would wrap around in silence where it needs more than 64 bits: "
+            "use + and *, or an array of floats"
+        )
 
 
 def _is_signed(returned: Any) -> bool:
@@ -217,9 +250,16 @@ class Nonsense(Exception):
 
 
 class Int64(int):
-    """A Python integer whose operations raise where compiled ones do."""
+    """A Python integer whose operations raise where compiled ones do, NumPy's functions of two numbers included."""
 
     __slots__ = ()
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *given: Any, **options: Any) -> Any:
+        integers = all(isinstance(value, (int, np.integer)) for value in given)
+        if ufunc in _UFUNCS and method == "__call__" and integers and not options:
+            return _UFUNCS[ufunc](*(Int64(value) for value in given))
+        plain = [int(value) if isinstance(value, Int64) else value for value in given]
+        return getattr(ufunc, method)(*plain, **options)
 
 
 def _fitting(found: Any) -> Any:
@@ -365,8 +405,10 @@ def _number(value: Any, kind: str, what: str) -> Any:
     if isinstance(value, float) and what != "result":
         raise Nonsense(f"returned the {what} {value!r}, which began as an integer (begin with 0.0 instead),")
     if isinstance(value, float) or (kind == "b" and not isinstance(value, bool)):
-        usual = "a boolean" if kind == "b" else "an integer"
-        raise Nonsense(f"returned the {what} {value!r}, and {usual} for ones (return float({what}) for all)")
+        usual, other = ("a boolean", "int") if kind == "b" else ("an integer", "float")
+        raise Nonsense(
+            f"returned the {what} {value!r}, and {usual} for ones (return {other}({what}) for all)"
+        )
     return value
 
 

@@ -187,14 +187,3 @@ class Condition:
     def _failed(self, problem: Exception, where: str, row: int | None = None) -> UserFunctionError:
         what = f"{self.what}: the function {self._name!r} raised {type(problem).__name__}"
         return UserFunctionError(what, row, f"{where}: {problem}")
-
-
-def evaluate(predicate: Predicate, batch: pa.RecordBatch, *, what: str = "a predicate") -> np.ndarray:
-    """Where a predicate holds in one batch, as booleans.
-
-    >>> from windrow.windows.predicate import parse_predicate
-    >>> batch = pa.record_batch({"speed": [70, 85, None, 90]})
-    >>> evaluate(parse_predicate(lambda speed: speed > 80, what="where"), batch).tolist()
-    [False, True, False, True]
-    """
-    return Condition(predicate, batch.schema, what=what)(batch)

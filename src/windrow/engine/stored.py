@@ -41,7 +41,7 @@ from windrow.errors import QueryError
 from windrow.stores import operations
 from windrow.stores.base import Store
 
-DTYPES: dict[str, str] = {"i": "int64", "t": "int64", "f": "float64", "u1": "uint8"}
+DTYPES: dict[str, str] = {"i": "int64", "t": "int64", "f": "float64", "b": "bool", "u1": "uint8"}
 
 
 @dataclass(frozen=True)

@@ -14,14 +14,18 @@ import pyarrow as pa
 from windrow.aggregates.base import Aggregate, Bound, Scalars, plain
 from windrow.engine.compiler import compiled, warn_interpreted
 from windrow.engine.cutting import Cells, Runs
-from windrow.engine.integers import Nonsense, interpreted, strict
+from windrow.engine.integers import Int64, Nonsense, interpreted, strict
+from windrow.engine.numbers import NUMBA_TYPES
 from windrow.errors import UserFunctionError
 
 if TYPE_CHECKING:
     from windrow.engine.partials.scalars import Numbers
 
-NUMBA_TYPES = {"i": numba.int64, "f": numba.float64}
 RESULTS = {"i": pa.int64(), "f": pa.float64(), "b": pa.bool_()}
+# A number of one kind fits into those behind it.
+JOINED = "bif"
+PYTHON: dict[str, Any] = {"b": bool, "i": int, "f": float}
+KINDS: dict[type, str] = {bool: "b", int: "i", Int64: "i"}
 # Numba stumbles over some of its own types.
 NOT_COMPILED = (numba.core.errors.NumbaError, TypeError)
 
@@ -34,8 +38,8 @@ def bind(aggregate: Aggregate, types: Sequence[pa.DataType]) -> Bound:
 def settled(bound: Bound) -> Bound:
     """A user's aggregate with the types that its functions give; any other as it is.
 
-    A field is an integer where identity, lift and combine all say so, else a float; the result is what `lower` gives:
-    integer, boolean or float. What Numba cannot compile is called with ones to find out.
+    A field is a boolean or an integer where identity, lift and combine all say so, else a float; the result is what
+    `lower` gives: integer, boolean or float. What Numba cannot compile is called with ones to find out.
     """
     if not isinstance(bound.partial, Scalars) or not bound.partial.own:
         return bound
@@ -51,29 +55,36 @@ def settled(bound: Bound) -> Bound:
 @cache
 def _partial(spec: Scalars, kinds: tuple[str, ...]) -> Scalars:
     """The partial with the types of its fields; functions that cannot be compiled are replaced by strict ones."""
-    types = [NUMBA_TYPES[f.dtype] for f in spec.fields]
+    # The identities 0 and 1 are booleans to functions that make nothing else.
+    found: list[Any] = ["b" if f.dtype != "f" and f.identity in (0, 1) else f.dtype for f in spec.fields]
     try:
-        types = _joined(types, _returned(spec.lift, [NUMBA_TYPES[k] for k in kinds]), spec)
-        for _ in range(2):
-            partial = _packed(types, spec)
-            types = _joined(types, _returned(spec.combine, [partial, partial]), spec)
-        found = ["i" if t == numba.int64 else "f" for t in types]
+        found = _joined(found, _returned(spec.lift, [NUMBA_TYPES[k] for k in kinds]), spec)
+        before: list[str] = []
+        while before != found:
+            before, partial = found, _packed(found, spec)
+            found = _joined(found, _returned(spec.combine, [partial, partial]), spec)
         roles: dict[str, Any] = {}
     except NOT_COMPILED as problem:
         warn_interpreted({"lift": spec.lift, "combine": spec.combine}, problem)
-        ones = _ones(spec, kinds)
+        ones = _ones(spec, kinds) or [f.identity for f in spec.fields]
         found = [
-            "f" if f.dtype == "f" or not isinstance(value, int) else "i"
-            for f, value in zip(spec.fields, ones or [f.identity for f in spec.fields], strict=True)
+            max(f, KINDS.get(type(one), "f"), key=JOINED.index) for f, one in zip(found, ones, strict=True)
         ]
         given = {role: getattr(spec, role) for role in ("lift", "combine", "invert")}
+        try:  # `lift` alone may be to blame, and `combine` must not wrap around either
+            _returned(spec.combine, [_packed(found, spec)] * 2)
+        except NOT_COMPILED as other:
+            warn_interpreted({"combine": spec.combine}, other)
         floats = not {*found, *kinds} - {"f"}
         roles = {
             role: strict(function, "".join(found), spec.bare, "partial", floats=floats)
             for role, function in given.items()
             if function is not None
         }
-    fields = tuple(replace(f, dtype=kind) for f, kind in zip(spec.fields, found, strict=True))  # type: ignore[arg-type]
+    fields = tuple(
+        replace(f, dtype=kind, identity=PYTHON[kind](f.identity))
+        for f, kind in zip(spec.fields, found, strict=True)
+    )
     return replace(spec, fields=fields, **roles)
 
 
@@ -83,11 +94,9 @@ def _lower(
 ) -> tuple[Callable[..., Any], str]:
     """The function that makes results, and their kind."""
     try:
-        found = _returned(lower, [_packed([NUMBA_TYPES[f.dtype] for f in spec.fields], spec)])
-        if isinstance(found, numba.types.Boolean):
-            return lower, "b"
-        if _is_signed_or_float(found):
-            return lower, "i" if isinstance(found, numba.types.Integer) else "f"
+        found = _returned(lower, [_packed([f.dtype for f in spec.fields], spec)])
+        if isinstance(found, numba.types.Boolean) or _is_signed_or_float(found):
+            return lower, _kind(found)
         problem: Exception = numba.core.errors.TypingError(f"lower returns {found}, which is not a number")
     except NOT_COMPILED as raised:
         problem = raised
@@ -95,8 +104,8 @@ def _lower(
     ones = _ones(spec, kinds)
     one = None if ones is None else _tried(lower, ones[0] if spec.bare else tuple(ones))
     if one is None:  # it fails for ones: then integers are made of integers
-        one = 0 if all(field.dtype == "i" for field in spec.fields) else 0.0
-    kind = "b" if isinstance(one, bool) else "i" if isinstance(one, int) else "f"
+        one = PYTHON[max((field.dtype for field in spec.fields), key=JOINED.index)](0)
+    kind = KINDS.get(type(one), "f")
     floats = kind == "f" and all(field.dtype == "f" for field in spec.fields)
     return strict(lower, kind, True, "result", floats=floats), kind
 
@@ -122,7 +131,8 @@ def _tried(function: Any, *arguments: Any) -> Any:
         return None
 
 
-def _packed(types: list[Any], spec: Scalars) -> Any:
+def _packed(kinds: Sequence[str], spec: Scalars) -> Any:
+    types = [NUMBA_TYPES[kind] for kind in kinds]
     return types[0] if spec.bare else numba.types.Tuple(types)
 
 
@@ -132,20 +142,22 @@ def _returned(function: Any, arguments: list[Any]) -> Any:
     return dispatcher.overloads[tuple(arguments)].signature.return_type
 
 
-def _joined(types: list[Any], returned: Any, spec: Scalars) -> list[Any]:
+def _joined(kinds: list[str], returned: Any, spec: Scalars) -> list[Any]:
+    """The kinds of fields that hold numbers of these kinds, and what a function returns."""
     parts = list(returned.types) if isinstance(returned, numba.types.BaseTuple) else [returned]
     if any(isinstance(part, numba.types.Integer) and not part.signed for part in parts):
         raise numba.core.errors.TypingError(f"it returns {returned}, and integers have a sign")
-    if len(parts) != len(types):
+    if len(parts) != len(kinds):
         raise UserFunctionError(
-            f"{spec.name!r}: identity has {len(types)} numbers, but lift or combine returns {len(parts)}"
+            f"{spec.name!r}: identity has {len(kinds)} numbers, but lift or combine returns {len(parts)}"
         )
-    return [
-        numba.int64
-        if a == numba.int64 and isinstance(b, (numba.types.Integer, numba.types.Boolean))
-        else numba.float64
-        for a, b in zip(types, parts, strict=True)
-    ]
+    return [max(kind, _kind(part), key=JOINED.index) for kind, part in zip(kinds, parts, strict=True)]
+
+
+def _kind(type_: Any) -> str:
+    if isinstance(type_, numba.types.Boolean):
+        return "b"
+    return "i" if isinstance(type_, numba.types.Integer) else "f"
 
 
 def blame(

@@ -25,7 +25,7 @@ from windrow.span import ZERO, Span, require_one_learner
 from windrow.spec import QuerySpec
 from windrow.windows.tumbling import Tumbling
 
-# The name of the window and the aggregate with which others are tried.
+# The name of the time, the window and the aggregate with which others are tried.
 _SOUND = "windrow tries"
 
 
@@ -161,9 +161,8 @@ class _Fitting:
             sound = sound and self._is_measure(place.mention(start), start)
             sound = sound and (on != end or self._needs_moment(place, end)) and self._prepared(place)
         if not sound:
-            self.time = start
-            others = [field for field in self.schema if field.name != start]
-            self.schema = pa.schema([*others, pa.field(start, MOMENT)])
+            self.time = _SOUND
+            self.schema = self.schema.append(pa.field(_SOUND, MOMENT))
 
     def _is_measure(self, place: Value, name: str) -> bool:
         type_ = self.schema.field(name).type

@@ -29,13 +29,12 @@ The operators of this page are those of `windrow.policies.operators`, able to ru
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from windrow.options import PolicyOptions, keywords_of
 from windrow.policies import operators
 from windrow.policies.clock import Clock, RealClock, VirtualClock
 from windrow.policies.flow import Flow
-from windrow.policies.orders import order_of
 from windrow.policies.ports import (
     EXPECTING,
     FREE,
@@ -65,9 +64,15 @@ from windrow.policies.summarizers import Summarizer
 from windrow.policies.tape import Event, Tape
 from windrow.policies.text import parse
 from windrow.policies.window import SlidingWindow, TumblingWindow, Window
+from windrow.wording import did_you_mean
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+else:
+
+    def __getattr__(name: str) -> Any:
+        raise AttributeError(f"windrow.policies has no {name!r}{did_you_mean(name, __all__)}")
+
 
 __all__ = [
     "EXPECTING",
@@ -102,7 +107,6 @@ __all__ = [
     "Windowed",
     "count",
     "delta",
-    "order_of",
     "parse",
     "partition_age",
     "partition_count",

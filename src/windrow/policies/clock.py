@@ -163,9 +163,3 @@ class VirtualClock:
                 self._now = max(self._now, call.deadline)
                 call.function()
         self._now = instant
-
-    def skip_to(self, instant: int) -> None:
-        """Be at an instant without making any calls on the way: as if whoever makes them was held up."""
-        if instant < self._now:
-            raise QueryError(f"a clock does not go back: it is {self._now}, and {instant} is before that")
-        self._now = instant

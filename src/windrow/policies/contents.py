@@ -7,18 +7,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from windrow.aggregates.base import Aggregate
 from windrow.errors import QueryError
 from windrow.policies import layout
 from windrow.policies.clock import Clock
 from windrow.policies.log import Log
 from windrow.policies.machine import Machine
 from windrow.policies.partitions import Partitions
+from windrow.policies.spec import Spec
 
 
 class Contents:
     """The part of a window that reads and changes nothing."""
 
+    spec: Spec
+    aggregates: dict[str, Aggregate]
     clock: Clock
+    taken: int
     _machine: Machine
     _busy: str | None
 

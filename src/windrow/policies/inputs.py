@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.engine.columns import Coder, settled
+from windrow.engine.numbers import frozen
 from windrow.engine.snapshot.parts import Reader, Writer, one
 from windrow.errors import StateError
-from windrow.rolling.codes import read_only, require_codes
+from windrow.rolling.codes import require_codes
 from windrow.schema import require_columns
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ class Inputs:
             if moved is not None and len(moved):
                 for listener in self._listeners:
                     listener(name, moved)
-            self._codes[name] = read_only(codes)
+            self._codes[name] = frozen(codes)
 
     def strings(self, column: str) -> int:
         """How many strings a column has codes for."""
@@ -78,7 +79,7 @@ class Inputs:
             coder.kept = len(used)
             if len(moved):
                 # A null has some code or other.
-                self._codes[name] = read_only(moved[np.minimum(codes, len(moved) - 1)])
+                self._codes[name] = frozen(moved[np.minimum(codes, len(moved) - 1)])
                 recode(name, moved)
 
     def may_fail(self, asked: list[Asked], rows: int) -> bool:

@@ -74,14 +74,23 @@ def nanoseconds_of(period: DurationLike, what: str) -> int:
     return nanoseconds
 
 
+def _written(policy: object) -> str:
+    name = type(policy).__name__
+    return name[0].lower() + name[1:]
+
+
 @dataclass(frozen=True)
-class Count:
-    """See `count`."""
+class _Rows:
+    """A policy that counts."""
 
     size: int
 
     def __str__(self) -> str:
-        return f"count({self.size})"
+        return f"{_written(self)}({self.size})"
+
+
+class Count(_Rows):
+    """See `count`."""
 
 
 @dataclass(frozen=True)
@@ -104,13 +113,17 @@ class Delta:
 
 
 @dataclass(frozen=True)
-class Time:
-    """See `time`."""
+class _Period:
+    """A policy of a length of time."""
 
     nanoseconds: int
 
     def __str__(self) -> str:
-        return f"time({spoken(self.nanoseconds)})"
+        return f"{_written(self)}({spoken(self.nanoseconds)})"
+
+
+class Time(_Period):
+    """See `time`."""
 
 
 @dataclass(frozen=True)
@@ -121,34 +134,16 @@ class Punct:
         return "punct()"
 
 
-@dataclass(frozen=True)
-class PartitionCount:
+class PartitionCount(_Rows):
     """See `partition_count`."""
 
-    size: int
 
-    def __str__(self) -> str:
-        return f"partitionCount({self.size})"
-
-
-@dataclass(frozen=True)
-class TupleCount:
+class TupleCount(_Rows):
     """See `tuple_count`."""
 
-    size: int
 
-    def __str__(self) -> str:
-        return f"tupleCount({self.size})"
-
-
-@dataclass(frozen=True)
-class PartitionAge:
+class PartitionAge(_Period):
     """See `partition_age`."""
-
-    nanoseconds: int
-
-    def __str__(self) -> str:
-        return f"partitionAge({spoken(self.nanoseconds)})"
 
 
 Trigger: TypeAlias = "Count | Delta | Time"

@@ -23,11 +23,11 @@ from windrow.policies.folding import InCells
 from windrow.policies.undo import SCRATCH, rejoin_all
 
 if TYPE_CHECKING:
+    from windrow.policies.contents import Contents
     from windrow.policies.machine import Machine
-    from windrow.policies.window import Window
 
 
-def fingerprint(window: Window, machine: Machine) -> bytes:
+def fingerprint(window: Contents, machine: Machine) -> bytes:
     """What a snapshot belongs to: policies, columns and options."""
     told = {
         "spec": str(window.spec),
@@ -40,7 +40,7 @@ def fingerprint(window: Window, machine: Machine) -> bytes:
     return hashlib.sha256(json.dumps(told).encode()).digest()
 
 
-def save(window: Window, machine: Machine) -> bytes:
+def save(window: Contents, machine: Machine) -> bytes:
     """See `Window.snapshot`."""
     writer, partitions = Writer(), machine.partitions
     live = np.sort(partitions.live())
@@ -76,7 +76,7 @@ def _places(table: np.ndarray) -> np.ndarray:
     )
 
 
-def load(window: Window, machine: Machine, snapshot: bytes) -> None:
+def load(window: Contents, machine: Machine, snapshot: bytes) -> None:
     """See `Window.restore`."""
     if window.taken or machine.counters[layout.SEQUENCE]:
         raise StateError("a snapshot can be restored into a new window only, and this one has begun")
@@ -89,7 +89,7 @@ def load(window: Window, machine: Machine, snapshot: bytes) -> None:
         raise StateError(f"the snapshot's content does not fit its window: {problem}") from problem
 
 
-def _load(window: Window, machine: Machine, reader: Reader) -> None:
+def _load(window: Contents, machine: Machine, reader: Reader) -> None:
     about = json.loads(reader.text("about"))
     machine.begin()
     count, taken, sequence = (_number(about, name) for name in ("subwindows", "taken", "sequence"))

@@ -3,12 +3,10 @@
 `Rolling`      a number of rows or a stretch of time, over rows in order
 `Several`      several numbers of rows in one pass
 `OutOfOrder`   a stretch of time over events in any order
-`Queue`        a store to play with, one value at a time
 """
 
 from windrow.rolling.out_of_order import OutOfOrder
-from windrow.rolling.queue import Queue
 from windrow.rolling.rolling import Rolling
 from windrow.rolling.several import Several
 
-__all__ = ["OutOfOrder", "Queue", "Rolling", "Several"]
+__all__ = ["OutOfOrder", "Rolling", "Several"]

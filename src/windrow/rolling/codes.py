@@ -26,10 +26,3 @@ def recoded(codes: np.ndarray, moved: np.ndarray) -> np.ndarray:
     """Old codes as new ones; what is no code, because nothing was put there, stays."""
     is_code = (codes >= 0) & (codes < len(moved))
     return np.where(is_code, moved[np.where(is_code, codes, 0).astype(np.int64)], codes)
-
-
-def read_only(array: np.ndarray) -> np.ndarray:
-    """Arrow's memory cannot be written, and a loop is compiled anew for memory that can."""
-    array = np.ascontiguousarray(array).view()
-    array.flags.writeable = False
-    return array

@@ -18,6 +18,7 @@ import pyarrow as pa
 from windrow.aggregates.base import Aggregate, Multiset, Scalars
 from windrow.aggregates.base import Sequence as InOrder
 from windrow.engine.columns import Coder, settled
+from windrow.engine.numbers import frozen
 from windrow.engine.pairing import require_pairing
 from windrow.engine.partials.scalars import lower_values
 from windrow.engine.stored import compiled, operations_of
@@ -26,7 +27,7 @@ from windrow.errors import DataError, LimitError, QueryError, StateError, UserFu
 from windrow.rolling import in_bulk
 from windrow.rolling.answering import DoesNotFit, can_give_answers, giving_answers, room_for_answers
 from windrow.rolling.beside import beside, pays
-from windrow.rolling.codes import read_only, recoded, require_codes
+from windrow.rolling.codes import recoded, require_codes
 from windrow.rolling.parallel import boundary, slide_both
 from windrow.rolling.ranges import RANGE, Log
 from windrow.rolling.rings import ALL, parts, saved
@@ -250,7 +251,7 @@ class Held:
         self._seen += rows.count
         if rows.present is not None:
             inputs.append(rows.present)
-        return tuple(map(read_only, inputs))
+        return tuple(map(frozen, inputs))
 
     # -- answers out -------------------------------------------------------------------------------
 

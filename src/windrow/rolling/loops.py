@@ -124,18 +124,3 @@ def slide_in_time(
         events += 1
         values += present[row]
     return state, current, (following, number, events, values, front, end, stored), made
-
-
-def insert_one(inputs, state, cells, notes):
-    """Take in one row."""
-    return insert(state, cells, notes, lift(inputs, 0))
-
-
-def evict_one(state, cells, notes):
-    """Let go of the oldest partial."""
-    return evict(state, cells, notes)
-
-
-def query_one(state, cells, notes, out):
-    """Put all partials as one into `out`."""
-    put(out, 0, query(state, cells, notes))

@@ -20,9 +20,9 @@ from windrow.spark.open_events import LATEST, opens
 from windrow.spark.paths import Path, choose
 from windrow.spark.schema import arrow_schema, named, result_schema, watermarked
 from windrow.spark.stages import (
-    PASSED,
     bucket_of,
     by_bucket,
+    marked,
     numbered,
     require_streamable,
     scattered,
@@ -117,7 +117,7 @@ def _pushed_down(df: DataFrame, plan: Plan) -> DataFrame:
     task = plan.task
     slices = pushdown.slices(task.query, task.schema, df)
     if plan.path.streaming:  # each slice is a whole window: nothing has to be brought together
-        slices = slices.select("*", sf.lit(0).alias(PASSED))
+        slices = marked(slices.select("*", sf.lit(0).alias(BUCKET)))
     else:
         slices = by_bucket(slices.select("*", bucket_of(task.query.key, task.buckets)), BUCKET, task.buckets)
     return numbered(slices).mapInArrow(gather_slices(task), spark_schema(task.result))

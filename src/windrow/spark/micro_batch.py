@@ -7,7 +7,7 @@ operator: `process(rows)`, `advance(watermark)`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -16,7 +16,6 @@ from windrow.engine.operator import Operator
 from windrow.errors import DataError
 from windrow.measure import Measure, Point
 from windrow.spark.payload import pack, unpack
-from windrow.spark.task import Task
 
 # What Spark says when there is no watermark yet.
 NONE = 0
@@ -42,11 +41,13 @@ class MicroBatch:
         return cls(watermark, [p.as_buffer() for p in payloads])
 
 
-def apply(task: Task, operator: Operator, batch: MicroBatch) -> list[pa.Table]:
-    """Take in a micro-batch; the windows that it gives out."""
+def apply(
+    operator: Operator, batch: MicroBatch, is_sliced: Callable[[pa.RecordBatch], bool]
+) -> list[pa.Table]:
+    """Take in a micro-batch, some of whose rows may be slices; the windows that it gives out."""
     for payload in batch.payloads:
         rows = unpack(payload)
-        if task.is_sliced(rows):
+        if is_sliced(rows):
             operator.take_slices(rows)
         else:
             _process(operator, rows)

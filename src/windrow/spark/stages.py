@@ -24,14 +24,15 @@ from windrow.spark.task import BUCKET, Work
 from windrow.spark.unpacking import unpacked
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
-# The column in which the results of a stream leave its state; no user's column is likely to be called so.
+# What rows are called where they leave an operator of a stream; no user's table is likely to be called so.
 PASSED = "windrow passed"
 
 
 def require_streamable(df: DataFrame) -> None:
     """An error unless the state store can hold what buckets keep, and this is the first operator of windrow in a stream.
 
-    Whatever came between two of them, the plan of the second one's input has the column that all of ours pass through.
+    Whatever came between two of them, the plan of the second one's input has the name that rows of all of ours get. It is
+    that of a node (see `marked`): names of columns are left out where there are many of them.
     """
     with redirect_stdout(StringIO()) as plan:  # the one way to a plan that also declarative pipelines allow
         df.explain("extended")
@@ -45,6 +46,11 @@ def require_streamable(df: DataFrame) -> None:
             f'a stream needs the RocksDB state store: spark.conf.set("{PROVIDER}", '
             '"org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider")'
         )
+
+
+def marked(rows: DataFrame) -> DataFrame:
+    """The same rows, under the name by which `require_streamable` knows them."""
+    return rows.alias(PASSED)
 
 
 def bucket_of(keys: Sequence[str], buckets: int) -> Column:
@@ -80,4 +86,4 @@ def streamed(rows: DataFrame, task: Work, *, metrics: str, counted: Sequence[str
     emitted = packed.groupBy("bucket").transformWithState(Processor(task), EMITTED, "Append", mode)
     counts = [sf.coalesce(sf.sum(name), sf.lit(0)).alias(name) for name in counted]
     observed = emitted.observe(metrics, *counts)
-    return observed.select(sf.col("payload").alias(PASSED)).mapInArrow(unpacked, spark_schema(task.result))
+    return marked(observed.select("payload")).mapInArrow(unpacked, spark_schema(task.result))

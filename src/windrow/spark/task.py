@@ -121,7 +121,7 @@ class Task:
         """See `Work`."""
         from windrow.spark.micro_batch import apply
 
-        return apply(self, operator, batch)
+        return apply(operator, batch, self.is_sliced)
 
     def replay(self, operator: Operator, batches: Iterator[MicroBatch]) -> None:
         """See `Work`: bad rows were taken, too, whatever was asked for then."""

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Bound, Scalars
+from windrow.aggregates.base import Bound, Scalars, Sketch
 from windrow.engine.cache import jit
 from windrow.engine.cutting import Runs
 from windrow.engine.partials.scalars import Numbers, lowered, require
@@ -85,22 +85,29 @@ def mark_within(row_key, time, key, first, last, out):  # type: ignore[no-untype
         out[i] = j < key.shape[0] and key[j] == row_key[i] and first[j] <= time[i]
 
 
-class Log:
-    """Events of some columns: key, time, arrival number and codes."""
+class EventColumns:
+    """Events as columns: key, instants, arrival number, and then codes; those that wait are sorted in when they are needed."""
 
-    def __init__(self, kinds: tuple[str, ...], tick: np.dtype[Any]) -> None:
-        self._kinds = kinds
+    def __init__(self, kinds: tuple[str, ...], tick: np.dtype[Any], *, instants: int) -> None:
         self._tick = tick
-        self._columns: list[np.ndarray] = [
-            np.empty(0, d)
-            for d in (np.int64, tick, np.int64, *(np.int64 if k == "i" else np.float64 for k in kinds))
-        ]
+        self._first_code = 2 + instants
+        codes = [np.int64 if kind == "i" else np.float64 for kind in kinds]
+        dtypes = (np.int64, *(tick,) * instants, np.int64, *codes)
+        self._columns: list[np.ndarray] = [np.empty(0, dtype) for dtype in dtypes]
         self._waiting: list[list[np.ndarray]] = []
 
-    def repack(self, slots: np.ndarray, capacity: int, stride: int, keys: np.ndarray | slice) -> None:
-        """Slots mean nothing here; keys may be renumbered."""
-        if not isinstance(keys, slice):
-            self.renumber(keys)
+    def _settle(self) -> None:
+        """Sort in what waits."""
+        raise NotImplementedError
+
+    def _joined(self) -> list[np.ndarray]:
+        """All columns, with what waits behind the rest; nothing waits any more."""
+        parts = [self._columns, *self._waiting]
+        self._waiting = []
+        return [np.concatenate([part[i] for part in parts]) for i in range(len(self._columns))]
+
+    def _keep(self, mask: np.ndarray) -> None:
+        self._columns = [column[mask] for column in self._columns]
 
     def renumber(self, keys: np.ndarray) -> None:
         """Key keys[i] becomes key i; events of other keys are forgotten."""
@@ -111,7 +118,76 @@ class Log:
         self._keep(self._columns[0] >= 0)
         # Numbers may now be in another order: sort again.
         self._waiting = [self._columns]
-        self._columns = [c[:0] for c in self._columns]
+        self._columns = [column[:0] for column in self._columns]
+
+    def recode(self, position: int, moved: np.ndarray) -> None:
+        """Apply old-to-new codes of input column `position`."""
+        self._settle()
+        column = self._first_code + position
+        self._columns[column] = moved[self._columns[column]]
+
+    def codes(self, position: int) -> np.ndarray:
+        """The codes of input column `position` that are in use."""
+        self._settle()
+        return np.unique(self._columns[self._first_code + position])
+
+    @property
+    def held(self) -> int:
+        """How many events are kept."""
+        return len(self._columns[0]) + sum(len(part[0]) for part in self._waiting)
+
+    @property
+    def nbytes(self) -> int:
+        return int(sum(column.nbytes for part in (self._columns, *self._waiting) for column in part))
+
+    def save(self, slots: np.ndarray | None = None, keys: int = 0) -> dict[str, np.ndarray]:
+        """The events as columns; slots and keys have no say."""
+        self._settle()
+        return {f"c{i}": column for i, column in enumerate(self._columns)}
+
+    def _read(self, arrays: dict[str, np.ndarray], keys: int) -> None:
+        """The opposite of `save`; a ValueError if the arrays are not what it gives."""
+        columns = [require(arrays, f"c{i}", old.dtype) for i, old in enumerate(self._columns)]
+        if any(len(c) != len(columns[0]) for c in columns) or np.any((columns[0] < 0) | (columns[0] >= keys)):
+            raise ValueError("events do not fit the keys")
+        self._columns, self._waiting = [column[:0] for column in columns], [columns]
+
+    def _lowered(
+        self,
+        bound: Bound,
+        runs: tuple[np.ndarray, np.ndarray],
+        inputs: list[np.ndarray],
+        stamps: tuple[np.ndarray, ...],
+        decoders: list[Any],
+    ) -> pa.Array:
+        """The answers of a partial of numbers; those of row i are made of the events low[i] .. high[i] - 1 of `inputs`."""
+        partial, rows = bound.partial, len(runs[0])
+        assert isinstance(partial, (Scalars, Sketch))
+        numbers = Numbers(partial, len(bound.kinds), self._tick)
+        numbers.repack(np.empty(0, np.int64), max(rows, 1), 1, slice(0, 0))
+        segments = Runs(*runs, np.arange(rows))
+        try:
+            numbers.fold(segments, inputs, stamps)
+        except Exception as problem:  # a user's function may raise anything
+            if not isinstance(partial, Scalars):
+                raise
+            raise blame(numbers, segments, inputs, None, problem) from problem
+        try:
+            return lowered(bound, [field[:rows] for field in numbers.fields], numbers.n[:rows], decoders)
+        except Exception as problem:  # a user's function may raise anything
+            raise lower_failed(bound, problem) from problem
+
+
+class Log(EventColumns):
+    """Events of some columns: key, time, arrival number and codes."""
+
+    def __init__(self, kinds: tuple[str, ...], tick: np.dtype[Any]) -> None:
+        super().__init__(kinds, tick, instants=1)
+
+    def repack(self, slots: np.ndarray, capacity: int, stride: int, keys: np.ndarray | slice) -> None:
+        """Slots mean nothing here; keys may be renumbered."""
+        if not isinstance(keys, slice):
+            self.renumber(keys)
 
     def copy(self, owners: np.ndarray) -> None:
         """Events of owner o are from now on those of owners[o], too; -1 is nobody."""
@@ -126,14 +202,6 @@ class Log:
     def absorb(self, into: np.ndarray, taken: np.ndarray, keys: int) -> None:
         """Coalesced slices change no event."""
 
-    def recode(self, position: int, moved: np.ndarray) -> None:
-        self._settle()
-        self._columns[3 + position] = moved[self._columns[3 + position]]
-
-    def codes(self, position: int) -> np.ndarray:
-        self._settle()
-        return np.unique(self._columns[3 + position])
-
     def take(self, key: np.ndarray, times: np.ndarray, arrival: np.ndarray, inputs: list[np.ndarray]) -> None:
         """Keep events."""
         self._waiting.append([key.astype(np.int64), times, arrival, *inputs])
@@ -142,17 +210,12 @@ class Log:
         if not self._waiting:
             return
         old = len(self._columns[0])
-        parts = [self._columns, *self._waiting]
-        self._waiting = []
-        columns = [np.concatenate([p[i] for p in parts]) for i in range(len(self._columns))]
+        columns = self._joined()
         key, time, arrival = columns[:3]
         order = old + np.lexsort((arrival[old:], time[old:], key[old:]))
         permutation = np.empty(len(key), np.int64)
         merge_order(key, time, arrival, old, order, permutation)
         self._columns = [c[permutation] for c in columns]
-
-    def _keep(self, mask: np.ndarray) -> None:
-        self._columns = [c[mask] for c in self._columns]
 
     def evict_before(self, threshold: Tick | np.ndarray) -> None:
         """Forget events before `threshold` (one for all, or one per key), once they are a third of all."""
@@ -177,44 +240,14 @@ class Log:
         order = due.order or by_time(due)
         find_ranges(key, *(o[window] for o in order), bounds, *self._columns[1:3], low, high)
         if isinstance(bound.partial, Scalars):
-            numbers = Numbers(bound.partial, len(self._kinds), self._tick)
-            numbers.repack(slots[:0], max(len(window), 1), 1, slice(0, 0))
-            runs = Runs(low, high, np.arange(len(window)))
-            try:
-                numbers.fold(runs, self._columns[3:], ())
-            except Exception as problem:  # a user's function may raise anything
-                raise blame(numbers, runs, self._columns[3:], None, problem) from problem
-            fields = [f[: len(window)] for f in numbers.fields]
-            try:
-                return lowered(bound, fields, numbers.n[: len(window)], decoders)
-            except Exception as problem:  # a user's function may raise anything
-                raise lower_failed(bound, problem) from problem
+            return self._lowered(bound, (low, high), self._columns[3:], (), decoders)
         codes = self._columns[3]
         return bound.finish(low, high, lambda positions: decoders[0](codes[positions], None))
-
-    @property
-    def held(self) -> int:
-        """How many events are kept."""
-        return len(self._columns[0]) + sum(len(part[0]) for part in self._waiting)
-
-    @property
-    def nbytes(self) -> int:
-        parts = [self._columns, *self._waiting]
-        return int(sum(c.nbytes for part in parts for c in part))
 
     @property
     def cell_bytes(self) -> int:
         """A slice keeps nothing of its own; each event costs eight bytes per column."""
         return 0
 
-    def save(self, slots: np.ndarray, keys: int) -> dict[str, np.ndarray]:
-        self._settle()
-        return {f"c{i}": column for i, column in enumerate(self._columns)}
-
     def load(self, arrays: dict[str, np.ndarray], slots: np.ndarray, keys: int) -> None:
-        columns = [require(arrays, f"c{i}", old.dtype) for i, old in enumerate(self._columns)]
-        key, time, arrival = columns[:3]
-        if any(len(c) != len(key) for c in columns) or np.any((key < 0) | (key >= keys)):
-            raise ValueError("events do not fit the keys")
-        order = np.lexsort((arrival, time, key))
-        self._columns = [c[order] for c in columns]
+        self._read(arrays, keys)

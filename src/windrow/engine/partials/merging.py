@@ -91,7 +91,7 @@ class Merging:
         spec = self._numbers.spec
         spread = due.span[1] - due.span[0]
         load = Load(len(due), due.covered, spread, due.queued, keys, width_of(spec))
-        exact = all(dtype.kind == "i" for dtype in self._numbers.dtypes)
+        exact = all(dtype.kind in "ib" for dtype in self._numbers.dtypes)
         return estimates(load, possible(spec, exact=exact))[0].store
 
     def _by_queue(

@@ -215,22 +215,30 @@ class Balance:
 
     def at(self, rows: np.ndarray, slots: np.ndarray, keys: int) -> Merged:
         """What goes on at the start of slices `rows`, slice by slice; `slots` are those of all slices asked for."""
-        if self._known is None or len(self._known[1]) < len(slots) * keys:
-            total = [field.copy() for field in self.carry.fields], self.carry.n.copy()
-            self._known = self._running(slots, keys, *total)
-        fields, n = self._known
+        known = self._known
+        if known is None or len(known[1]) < len(slots) * keys:
+            try:
+                known = self._known = self._running(slots, keys, *self._carried())
+            except (
+                Exception
+            ):  # a user's function may raise anything, and here for slices that are not asked for
+                known = self._running(slots[: int(rows.max(initial=-1)) + 1], keys, *self._carried())
+        fields, n = known
         cells = cells_of(rows, keys)
         return [field[cells] for field in fields], n[cells]
 
     def behind(self, slots: np.ndarray, keys: int) -> Callable[[], None]:
         """Find what goes on behind the slices in these slots, which come first; what is given makes it the carry."""
-        fields, n = [field.copy() for field in self.carry.fields], self.carry.n.copy()
+        fields, n = self._carried()
         self._running(slots, keys, fields, n)
 
         def carry_over() -> None:
             self.carry.fields, self.carry.n = fields, n
 
         return carry_over
+
+    def _carried(self) -> Merged:
+        return [field.copy() for field in self.carry.fields], self.carry.n.copy()
 
     def _running(self, slots: np.ndarray, keys: int, total: list[np.ndarray], n: np.ndarray) -> Merged:
         """What goes on at the start of each slice; `total` is what goes on before, and then behind them."""

@@ -19,11 +19,10 @@ import pyarrow as pa
 
 from windrow.aggregates.base import Bound, Kind, Multiset, Scalars, Sketch
 from windrow.engine.cache import jit
-from windrow.engine.cutting import Cells, Runs
+from windrow.engine.cutting import Cells
 from windrow.engine.loads import Going
-from windrow.engine.partials import Multisets, Numbers, store_for
-from windrow.engine.partials.scalars import lowered, require
-from windrow.engine.user_functions import blame, lower_failed
+from windrow.engine.partials import Multisets, store_for
+from windrow.engine.partials.logs import EventColumns
 from windrow.engine.windows import Due
 from windrow.measure import Tick
 
@@ -63,14 +62,11 @@ def collect(row_key, begin, end, bounds, start, last, so_far, high, out):  # typ
     return count
 
 
-class Kept:
+class Kept(EventColumns):
     """Events of some columns: key, start, last instant, arrival number and codes."""
 
     def __init__(self, kinds: tuple[Kind, ...], tick: np.dtype[Any]) -> None:
-        self._tick = tick
-        codes = [np.int64 if kind == "i" else np.float64 for kind in kinds]
-        self._columns: list[np.ndarray] = [np.empty(0, d) for d in (np.int64, tick, tick, np.int64, *codes)]
-        self._waiting: list[list[np.ndarray]] = []
+        super().__init__(kinds, tick, instants=2)
         self._so_far: np.ndarray | None = None
 
     def take(self, columns: list[np.ndarray]) -> None:
@@ -98,9 +94,7 @@ class Kept:
 
     def _settle(self) -> None:
         if self._waiting:
-            parts = [self._columns, *self._waiting]
-            self._waiting = []
-            columns = [np.concatenate([part[i] for part in parts]) for i in range(len(self._columns))]
+            columns = self._joined()
             order = np.lexsort((columns[3], columns[1], columns[0]))
             self._columns = [column[order] for column in columns]
             self._so_far = None
@@ -109,32 +103,12 @@ class Kept:
         """The keys whose events are kept."""
         return np.unique(np.concatenate([part[0] for part in (self._columns, *self._waiting)]))
 
-    def renumber(self, keys: np.ndarray) -> None:
-        """Key keys[i] becomes key i; events of other keys are forgotten."""
-        self._settle()
-        places = np.full(int(max(keys.max(initial=0), self._columns[0].max(initial=0))) + 1, -1)
-        places[keys] = np.arange(len(keys))
-        self._columns[0] = places[self._columns[0]]
-        kept = self._columns[0] >= 0
-        self._waiting = [[column[kept] for column in self._columns]]
-        self._columns = [column[:0] for column in self._columns]
-
-    def recode(self, position: int, moved: np.ndarray) -> None:
-        """Apply old-to-new codes of input column `position`."""
-        self._settle()
-        self._columns[4 + position] = moved[self._columns[4 + position]]
-
-    def codes(self, position: int) -> np.ndarray:
-        """The codes of input column `position` that are in use."""
-        self._settle()
-        return np.unique(self._columns[4 + position])
-
     def evict_before(self, threshold: Tick) -> None:
         """Forget events that are over before `threshold`, once they are a third of all."""
         self._settle()
         over = self._columns[2] < threshold
         if 3 * int(over.sum()) >= len(over):
-            self._columns = [column[~over] for column in self._columns]
+            self._keep(~over)
             self._so_far = None
 
     def answer(self, bound: Bound, due: Due, rows: Any, decoders: list[Any]) -> pa.Array:
@@ -143,26 +117,12 @@ class Kept:
         low = np.concatenate([[0], high[:-1]]) if len(high) else high
         inputs = [column[positions] for column in self._columns[4:]]
         partial = bound.partial
-        count = max(len(high), 1)
         if isinstance(partial, (Scalars, Sketch)):
-            numbers = Numbers(partial, len(bound.kinds), self._tick)
-            numbers.repack(np.empty(0, np.int64), count, 1, slice(0, 0))
-            runs = Runs(low, high, np.arange(len(high)))
-            try:
-                numbers.fold(runs, inputs, self._stamps(partial, positions))
-            except Exception as problem:  # a user's function may raise anything
-                if not isinstance(partial, Scalars):
-                    raise
-                raise blame(numbers, runs, inputs, None, problem) from problem
-            fields = [field[: len(high)] for field in numbers.fields]
-            try:
-                return lowered(bound, fields, numbers.n[: len(high)], decoders)
-            except Exception as problem:  # a user's function may raise anything
-                raise lower_failed(bound, problem) from problem
+            return self._lowered(bound, (low, high), inputs, self._stamps(partial, positions), decoders)
         if isinstance(partial, Multiset):
             store = store_for(bound, self._tick)
             assert isinstance(store, Multisets)
-            store.repack(np.empty(0, np.int64), count, 1, slice(0, 0))
+            store.repack(np.empty(0, np.int64), max(len(high), 1), 1, slice(0, 0))
             store.fold(Cells(np.repeat(np.arange(len(high)), high - low)), inputs, ())
             places = np.arange(len(high))
             each = Due(places, places, places, places, places + 1)
@@ -192,29 +152,8 @@ class Kept:
             collect(*where, out)
         return out[:count], high
 
-    @property
-    def held(self) -> int:
-        """How many events are kept."""
-        return len(self._columns[0]) + sum(len(part[0]) for part in self._waiting)
-
-    @property
-    def nbytes(self) -> int:
-        return int(sum(column.nbytes for part in (self._columns, *self._waiting) for column in part))
-
-    def save(self) -> dict[str, np.ndarray]:
-        """The events as columns."""
-        self._settle()
-        return {f"c{i}": column for i, column in enumerate(self._columns)}
-
     def load(self, arrays: dict[str, np.ndarray], keys: int) -> None:
         """The opposite of `save`; a ValueError if the arrays are not what `save` gives."""
-        columns = [require(arrays, f"c{i}", old.dtype) for i, old in enumerate(self._columns)]
-        key, start, last = columns[:3]
-        if (
-            any(len(c) != len(key) for c in columns)
-            or np.any((key < 0) | (key >= keys))
-            or np.any(last < start)
-        ):
-            raise ValueError("events do not fit the keys, or end before they start")
-        self._columns = [column[:0] for column in columns]
-        self._waiting = [columns]
+        self._read(arrays, keys)
+        if np.any(self._waiting[0][2] < self._waiting[0][1]):
+            raise ValueError("events end before they start")

@@ -18,7 +18,7 @@ from decimal import Decimal
 from enum import Enum
 from functools import partial
 from types import BuiltinFunctionType, FunctionType, MemberDescriptorType, MethodType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,9 +27,6 @@ import pyarrow.compute as pc
 from windrow.engine.columns import whole
 from windrow.engine.snapshot.parts import one, stream_of, table_of
 from windrow.errors import StateError
-
-if TYPE_CHECKING:
-    from windrow.policies.operators.base import Operator
 
 PLAIN = (type(None), bool, int, float, str)
 SEQUENCES: dict[str, type] = {kind.__name__: kind for kind in (list, tuple, set, frozenset)}
@@ -128,7 +125,7 @@ def _decoded(tree: Any, blobs: list[bytes]) -> Any:
     raise ValueError(f"{tree!r} is no value")
 
 
-def save(operator: Operator) -> dict[str, bytes]:
+def save(operator: Any) -> dict[str, bytes]:
     """The parts of a snapshot that hold the operator's fields; an error if it would lose one."""
     require_declared(operator)
     names = _declared(operator, "state_fields")
@@ -147,7 +144,7 @@ def save(operator: Operator) -> dict[str, bytes]:
     return {"fields": json.dumps(trees).encode(), **blobs}
 
 
-def read(operator: Operator, parts: dict[str, bytes]) -> dict[str, Any]:
+def read(operator: Any, parts: dict[str, bytes]) -> dict[str, Any]:
     """The values of fields that a snapshot has, by name; its parts are taken out of `parts`."""
     require_declared(operator)
     try:
@@ -165,7 +162,7 @@ def read(operator: Operator, parts: dict[str, bytes]) -> dict[str, Any]:
     return values
 
 
-def put(operator: Operator, values: dict[str, Any]) -> None:
+def put(operator: Any, values: dict[str, Any]) -> None:
     """Have fields hold what `read` has found."""
     for name, value in values.items():
         known = getattr(operator, name, None)
@@ -179,7 +176,7 @@ def put(operator: Operator, values: dict[str, Any]) -> None:
 # -- what is not declared ------------------------------------------------------------------------
 
 
-def _declared(operator: Operator, which: str) -> tuple[str, ...]:
+def _declared(operator: Any, which: str) -> tuple[str, ...]:
     """The names in `state_fields` or `constant_fields` of the operator's class and all of its bases."""
     found: list[str] = []
     for kind in type(operator).__mro__:
@@ -196,12 +193,12 @@ def _of_windrow(kind: type) -> bool:
     return kind.__module__.partition(".")[0] == "windrow"
 
 
-def traces(operator: Operator) -> dict[str, Any]:
+def traces(operator: Any) -> dict[str, Any]:
     """What tells later on whether attributes that nobody has declared have changed."""
     return {name: _trace(value) for name, value in _undeclared(operator).items()}
 
 
-def _undeclared(operator: Operator) -> dict[str, Any]:
+def _undeclared(operator: Any) -> dict[str, Any]:
     """The attributes that are neither declared nor windrow's: the operator's, and data of its classes."""
     kinds = type(operator).__mro__
     known = {name for kind in kinds for name in vars(kind).get("_internals", ())}
@@ -228,7 +225,7 @@ def _trace(value: Any) -> Any:
     return hashlib.sha256(b"\0".join([text.encode(), *encode.blobs])).digest()
 
 
-def require_declared(operator: Operator) -> None:
+def require_declared(operator: Any) -> None:
     """A StateError if a snapshot would lose an attribute, or cannot know."""
     kind = type(operator)
     by_hand = next((base for base in kind.__mro__ if "state" in vars(base)), None)

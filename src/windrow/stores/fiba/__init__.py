@@ -17,7 +17,7 @@ may run empty, where the papers refill them: evicting then moves nothing, and he
     order       any
     needs       an associative combine
     time        log d combines per partial amortised, d its distance to the nearer end: a few in order;
-                n of them evicted at once as fast as one, but for log n; a range of times log n
+                n of them evicted at once as fast as one, but for log n
     space       n / MINIMUM * MAXIMUM partials at worst
     papers      Tangwongsan, Hirzel and Schneider, Optimal and general out-of-order sliding-window
                 aggregation, VLDB 2019; Out-of-order sliding-window aggregation with efficient bulk
@@ -30,10 +30,9 @@ import numpy as np
 
 from windrow.stores.base import Store
 from windrow.stores.fiba.eviction import evict, evict_until
-from windrow.stores.fiba.insertion import insert, place, place_all
+from windrow.stores.fiba.insertion import insert, place
 from windrow.stores.fiba.layout import cells, notes
 from windrow.stores.fiba.nodes import has_room
-from windrow.stores.fiba.ranges import query_range
 from windrow.stores.operations import combine
 
 
@@ -68,7 +67,5 @@ __all__ = [
     "has_room",
     "insert",
     "place",
-    "place_all",
     "query",
-    "query_range",
 ]

@@ -1,4 +1,4 @@
-"""Entries that come in: at the end, anywhere, or many at once.
+"""Entries that come in: at the end, or anywhere.
 
 The place of an entry is found from the nearer finger: up a spine as far as needed, then down. The path down is
 written into `notes`; that is why a node need not know its parent. A leaf without room is split, and so is each full
@@ -26,7 +26,7 @@ from windrow.stores.fiba.layout import (
     place_of,
     slot_of,
 )
-from windrow.stores.fiba.nodes import has_room, take
+from windrow.stores.fiba.nodes import take
 from windrow.stores.fiba.spines import joined, mend
 from windrow.stores.operations import combine, load, put
 
@@ -56,33 +56,6 @@ def place(state, cells, notes, time, partial):
     locate(notes, time)
     changed = enter(cells, notes, time, partial)
     return mend(state, cells, notes, changed)
-
-
-def place_all(state, cells, notes, times, partials, begin, end):
-    """Entries whose times do not fall, as `place` would take them one by one; and how many there was room for.
-
-    times:     their times; those from `begin` to `end` are taken
-    partials:  cells with their partials
-
-    Totals are mended once for each leaf that entries go to.
-    """
-    i = begin
-    while i < end and has_room(notes, notes[HEIGHT] + 2):
-        if is_after(notes, times[i]):
-            state = insert((times[i], *state[1:]), cells, notes, load(partials, i))
-            i += 1
-            continue
-        locate(notes, times[i])
-        changed = enter(cells, notes, times[i], load(partials, i))
-        i += 1
-        leaf = at(notes[PATH])
-        bound = bound_of(notes)
-        while i < end and notes[leaf + END] < MAXIMUM and times[i] < bound:
-            notes[SLOT] = place_of(notes, notes[PATH], times[i])
-            enter(cells, notes, times[i], load(partials, i))
-            i += 1
-        state = mend(state, cells, notes, changed)
-    return state, i - begin
 
 
 def is_after(notes, time):
@@ -116,24 +89,6 @@ def locate(notes, time):
     notes[PATH] = node
     notes[SLOT] = place_of(notes, node, time)
     notes[TOP] = top
-
-
-def bound_of(notes):
-    """The time from which on entries belong to another leaf than the one at the end of the path."""
-    top = notes[TOP]
-    for level in range(1, notes[HEIGHT] + 1):
-        if level <= top:
-            base = at(notes[PATH + level])
-            slot = notes[SLOT + level] + 1
-        elif notes[PATH + top] == notes[RIGHT + top]:
-            break
-        else:
-            base = at(notes[LEFT + level])
-            slot = notes[base + FIRST] + 1
-        if slot < notes[base + END]:
-            return notes[base + TIMES + slot]
-    base = at(notes[RIGHT])
-    return notes[base + TIMES + notes[base + END] - 1] + 1
 
 
 def enter(cells, notes, time, partial):

@@ -12,10 +12,25 @@ import pyarrow as pa
 from windrow.aggregates.base import Aggregate, require_aggregate
 from windrow.engine.pairing import require_pairing
 from windrow.errors import DataError, LimitError, QueryError
-from windrow.rolling import loops
 from windrow.rolling.held import Held
 from windrow.stores import store_named
+from windrow.stores.operations import evict, insert, lift, put, query
 from windrow.windows.arguments import require_count
+
+
+def insert_one(inputs, state, cells, notes):
+    """Take in one row."""
+    return insert(state, cells, notes, lift(inputs, 0))
+
+
+def evict_one(state, cells, notes):
+    """Let go of the oldest partial."""
+    return evict(state, cells, notes)
+
+
+def query_one(state, cells, notes, out):
+    """Put all partials as one into `out`."""
+    put(out, 0, query(state, cells, notes))
 
 
 class Queue:
@@ -24,7 +39,7 @@ class Queue:
     `types` are the Arrow types of these columns, in their order.
 
     >>> import windrow as wr, pyarrow as pa
-    >>> from windrow.rolling import Queue
+    >>> from store_queue import Queue
     >>> queue = Queue(wr.max("x"), [pa.int64()], store="flat_fit", capacity=4)
     >>> for value in (3, 1, 2):
     ...     queue.insert(value)
@@ -61,7 +76,7 @@ class Queue:
         rows = held.read(self._row(values))
         with held.as_before_on_failure(1, held.parts(1, 0)):
             if not held.is_count:
-                held.state = held.run(loops.insert_one, rows, held.state, held.cells, held.notes)
+                held.state = held.run(insert_one, rows, held.state, held.cells, held.notes)
         self._present.append(rows.present is None or bool(rows.present[0]))
         if held.log is not None:
             held.log.forget(held.log.end - self._capacity)
@@ -86,7 +101,7 @@ class Queue:
         held = self._held
         if not held.is_count:
             with held.as_before_on_failure(1, held.parts(0, 1)):
-                held.state = held.call(loops.evict_one, held.state, held.cells, held.notes)
+                held.state = held.call(evict_one, held.state, held.cells, held.notes)
         self._present.popleft()
 
     def query(self) -> Any:
@@ -94,6 +109,6 @@ class Queue:
         held = self._held
         out = held.room(1)
         if not held.is_count:
-            held.call(loops.query_one, held.state, held.cells, held.notes, out)
+            held.call(query_one, held.state, held.cells, held.notes, out)
         n = np.array([sum(self._present)])
         return held.answers(out, n, lambda _: (0, f"the {len(self)} values in the queue"))[0].as_py()
