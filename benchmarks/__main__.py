@@ -30,6 +30,7 @@ QUESTIONS = (
     "policies",
     "slices",
     "rivals",
+    "threads",
     "choice",
     "stores",
     "startup",

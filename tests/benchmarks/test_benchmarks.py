@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import os
 import subprocess
 from pathlib import Path
 from types import ModuleType
@@ -32,6 +33,7 @@ QUESTIONS = (
     "policies",
     "slices",
     "rivals",
+    "threads",
     "choice",
     "stores",
     "startup",
@@ -74,6 +76,18 @@ LINES = {
         ],
     ],
     "adding": [ADDED, ADDED],
+    "threads": [
+        [
+            f"{kind}, {keys}"
+            for keys in ("100 keys", "1,000 keys", "100,000 keys", "one key")
+            for kind in ("tumbling", "session", "rows")
+        ],
+        [
+            f"{threads}, polars: truncate, group_by{streaming}"
+            for threads in ("1 thread", "2 threads")[: len(os.sched_getaffinity(0))]
+            for streaming in ("", ", streaming")
+        ],
+    ],
     "sessions": [
         [
             f"{count} windows and a session, {order}"

@@ -1,7 +1,8 @@
 """A query over bounded data: the operator, fed in time order and finished.
 
 A table is sorted by time first if it is not, so that windows can be emitted as it goes and state
-stays small; an iterator of batches is taken in as it comes, and so are rows that open and close events.
+stays small, and so that it can be divided between threads (see `threads`); an iterator of batches is taken in as it
+comes, and so are rows that open and close events.
 """
 
 from __future__ import annotations
@@ -13,25 +14,27 @@ import pyarrow as pa
 
 from windrow.aggregates.base import text_type
 from windrow.engine.columns import batches, whole
+from windrow.engine.cutting import in_order
 from windrow.engine.operator import Operator
+from windrow.engine.threads import in_parts
 from windrow.errors import DataError, UserFunctionError
-from windrow.options import OperatorOptions
+from windrow.options import OperatorOptions, threads_of
 from windrow.span import Span
 from windrow.spec import QuerySpec
 
-BATCH = 1 << 20
+BATCH = 1 << 19
 
 
-def run(query: QuerySpec, events: Any, *, on_bad: str) -> pa.Table:
-    """See `Query.run`."""
-    return answer(Operator(query, OperatorOptions(on_bad=on_bad)), events)
+def run(query: QuerySpec, events: Any, *, on_bad: str, threads: int | None = None) -> pa.Table:
+    """As `Query.run`."""
+    return answer(Operator(query, OperatorOptions(on_bad=on_bad)), events, threads=threads_of(threads))
 
 
-def answer(operator: Operator, events: Any) -> pa.Table:
-    """What a fresh operator says to bounded data."""
+def answer(operator: Operator, events: Any, *, threads: int = 1) -> pa.Table:
+    """What a fresh operator says to bounded data, or as many operators as there are threads say together."""
     query = operator.query
-    in_order = isinstance(query.time, Span) and query.time.id is not None
-    if in_order or (not isinstance(events, (pa.Table, pa.RecordBatch)) and not _is_whole(events)):
+    as_they_come = isinstance(query.time, Span) and query.time.id is not None
+    if as_they_come or (not isinstance(events, (pa.Table, pa.RecordBatch)) and not _is_whole(events)):
         operator.process(events)
         return operator.finish()
     table = _without_views(pa.Table.from_batches(batches(events))).combine_chunks()
@@ -40,9 +43,15 @@ def answer(operator: Operator, events: Any) -> pa.Table:
         operator.process(table)
         return operator.finish()
     order = None
-    if not query.ordered and np.any(times[1:] < times[:-1]):
-        order = np.argsort(times, kind="stable")
-        table, times = table.take(pa.array(order)), times[order]
+    if not in_order(times):
+        if query.ordered:
+            threads = 1  # rows are bad that come after a later one
+        else:
+            order = np.argsort(times, kind="stable")
+            table, times = table.take(pa.array(order)), times[order]
+    parts = in_parts(operator, table, times, threads, BATCH)
+    if parts is not None:
+        return pa.concat_tables(parts)
     parts = []
     for begin in range(0, len(times), BATCH):
         try:
