@@ -25,7 +25,6 @@ from benchmarks.opponents.worker import Opponent, cores
 from benchmarks.sessions import GAP
 from benchmarks.support.harness import Figure, Line, Scale, Table, at_least, clocked, race, rate
 from benchmarks.support.streams import START, TIME, batch_job, session_job
-from windrow.testing import assert_same
 
 KEYS = (100, 1_000, 100_000)
 KINDS = ("tumbling", "session", "rows")
@@ -56,10 +55,16 @@ def query_of(kind: str, keys: int | None) -> wr.Query:
     )
 
 
+def require_same(query: wr.Query, events: pa.Table) -> None:
+    """The rows are the same with one thread and with two, in whatever order they come."""
+    order = [(name, "ascending") for name in (*query.key, "start")]
+    one, two = (query.run(events, threads=count).sort_by(order) for count in (1, 2))
+    assert one.equals(two), f"{query}: two threads give other rows than one"
+
+
 def line(name: str, query: wr.Query, events: pa.Table, scale: Scale) -> Line:
     """A query over a table with one thread and with two, which take turns."""
-    part = events.slice(0, len(events) // 10)
-    assert_same(query.run(part, threads=1), query.run(part, threads=2), ulps=0, note=name)
+    require_same(query, events)
     best = race({count: clocked(partial(query.run, events, threads=count)) for count in (1, 2)}, scale)
     figures: dict[str, Figure] = {ONE: rate(len(events), best[1]), TWO: rate(len(events), best[2])}
     figures[FASTER] = best[1] / best[2]
@@ -90,17 +95,15 @@ def beside_polars(scale: Scale) -> Table:
         contenders |= {(n, i): partial(opponents[n].seconds, i) for n, (i, _) in product(numbers, forms)}
         best = race(contenders, scale)
     lines = []
-    for n, (i, form) in product(numbers, forms):
-        figures: dict[str, Figure] = {"M events/s": rate(count, best[n, -1])}
-        figures |= {"polars, M/s": rate(count, best[n, i]), "faster by": best[n, i] / best[n, -1]}
-        name = f"{n} {'thread' if n == 1 else 'threads'}, polars: {form.name}"
+    for n in numbers:
+        ours, theirs = best[n, -1], min(best[n, i] for i, _ in forms)
+        figures: dict[str, Figure] = {"M events/s": rate(count, ours), "polars, M/s": rate(count, theirs)}
+        figures["faster by"] = theirs / ours
+        name = "1 thread" if n == 1 else f"{n} threads"
         lines.append(Line(name, figures, at_least("faster by", TWICE), headline=True))
-    return Table(
-        "Tumbling windows over 100 keys, beside Polars with as many threads",
-        tuple(lines),
-        ours="M events/s",
-        beside="polars, M/s",
-    )
+    title = "Tumbling windows over 100 keys, beside Polars with as many threads"
+    note = "The faster one of the two ways in which Polars does it."
+    return Table(title, tuple(lines), ours="M events/s", beside="polars, M/s", note=note)
 
 
 def measure(scale: Scale) -> list[Table]:

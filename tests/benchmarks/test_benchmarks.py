@@ -82,11 +82,7 @@ LINES = {
             for keys in ("100 keys", "1,000 keys", "100,000 keys", "one key")
             for kind in ("tumbling", "session", "rows")
         ],
-        [
-            f"{threads}, polars: truncate, group_by{streaming}"
-            for threads in ("1 thread", "2 threads")[: len(os.sched_getaffinity(0))]
-            for streaming in ("", ", streaming")
-        ],
+        ["1 thread", "2 threads"][: len(os.sched_getaffinity(0))],
     ],
     "sessions": [
         [

@@ -14,15 +14,15 @@ import pyarrow as pa
 
 from windrow.aggregates.base import text_type
 from windrow.engine.columns import batches, whole
-from windrow.engine.cutting import in_order
 from windrow.engine.operator import Operator
-from windrow.engine.threads import in_parts
+from windrow.engine.threads import are_in_order, in_parts
 from windrow.errors import DataError, UserFunctionError
 from windrow.options import OperatorOptions, threads_of
 from windrow.span import Span
 from windrow.spec import QuerySpec
 
-BATCH = 1 << 19
+# About so many rows are taken in at once.
+BATCH = 1 << 20
 
 
 def run(query: QuerySpec, events: Any, *, on_bad: str, threads: int | None = None) -> pa.Table:
@@ -42,32 +42,38 @@ def answer(operator: Operator, events: Any, *, threads: int = 1) -> pa.Table:
     if missing is not None:
         operator.process(table)
         return operator.finish()
-    order = None
-    if not in_order(times):
-        if query.ordered:
-            threads = 1  # rows are bad that come after a later one
-        else:
-            order = np.argsort(times, kind="stable")
-            table, times = table.take(pa.array(order)), times[order]
-    parts = in_parts(operator, table, times, threads, BATCH)
+    order, in_order = None, are_in_order(times, threads)
+    if not in_order and not query.ordered:
+        order, in_order = np.argsort(times, kind="stable"), True
+        table, times = table.take(pa.array(order)), times[order]
+    batch = _batch_size(len(times))
+    parts = in_parts(operator, table, times, threads, batch) if in_order else None
     if parts is not None:
         return pa.concat_tables(parts)
     parts = []
-    for begin in range(0, len(times), BATCH):
+    for begin in range(0, len(times), batch):
         try:
-            operator.process(table.slice(begin, BATCH))
+            operator.process(table.slice(begin, batch))
         except DataError as error:
             row = None if error.row is None else _row(begin + error.row, order)
             raise DataError(error.column, row, error.value, error.problem) from None
         except UserFunctionError as error:
             place = None if error.row is None else _row(begin + error.row, order)
             raise UserFunctionError(error.what, place, error.why) from error.__cause__
-        if begin + BATCH < len(times):
-            following = operator.highest_time if query.ordered else times[begin + BATCH].item()
+        if begin + batch < len(times):
+            following = operator.highest_time if query.ordered else times[begin + batch].item()
             if following is not None:
                 parts.append(operator.complete_to(following))
     parts.append(operator.finish())
     return pa.concat_tables(parts)
+
+
+def _batch_size(rows: int) -> int:
+    """Rows per batch: an even number of batches, so that two threads get as many each."""
+    if rows <= BATCH:
+        return BATCH
+    pairs = max(1, round(rows / (2 * BATCH)))
+    return -(-rows // (2 * pairs))
 
 
 def _row(row: int, order: np.ndarray | None) -> int:

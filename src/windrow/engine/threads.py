@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -37,9 +36,11 @@ from windrow.aggregates.base import Scalars
 from windrow.engine.binding import Answer
 from windrow.engine.cache import jit
 from windrow.engine.columns import whole
+from windrow.engine.cutting import in_order
 from windrow.engine.keys import BUCKETS, Keys
 from windrow.engine.operator import Operator
 from windrow.engine.partials import Numbers
+from windrow.engine.pool import together
 from windrow.errors import WindrowError
 from windrow.planner.window_set import WindowSet
 from windrow.span import Span
@@ -51,6 +52,8 @@ from windrow.windows.base import Window
 ENOUGH = 1 << 20
 # Rows of a part where parts must not depend on the number of threads: one thread pays less than 5 % for them.
 FIXED = 1 << 22
+# Keys of so many rows are looked at together, which fits into caches.
+BLOCK = 1 << 15
 # A part may warm up with so many of its rows, and the part with most rows may have this share of them.
 WARM_UP, LARGEST = 1 / 8, 3 / 4
 
@@ -60,6 +63,19 @@ Work = Callable[[Event], Rows]
 
 class _NotDivisible(WindrowError):
     """A part has found that the table cannot be divided as it was."""
+
+
+def are_in_order(times: np.ndarray, threads: int) -> bool:
+    """Whether times never go back, found out by several threads if there are many."""
+    if threads == 1 or len(times) < 2 * ENOUGH:
+        return bool(in_order(times))
+    edges = [len(times) * i // threads for i in range(threads + 1)]
+    parts = [times[max(0, begin - 1) : end] for begin, end in pairwise(edges)]
+    return all(together([partial(_is_in_order, part) for part in parts], threads))
+
+
+def _is_in_order(times: np.ndarray, stop: Event) -> bool:
+    return bool(in_order(times))
 
 
 def in_parts(operator: Operator, table: pa.Table, times: np.ndarray, threads: int, batch: int) -> Rows | None:
@@ -80,37 +96,13 @@ def in_parts(operator: Operator, table: pa.Table, times: np.ndarray, threads: in
     settings = replace(operator.settings, max_slices=max(1, operator.settings.max_slices // count))
     make = partial(Operator, operator.query, settings)
     try:
-        if threads > 1:
-            # Loops are compiled once, and not by all threads at the same time.
-            first = make()
-            first.process(table.slice(0, 1))
-            first.finish()
-        with ThreadPoolExecutor(threads) as pool:
-            if len(stretches) > 1:
-                return _done(
-                    [partial(_over_time, make, table, times, each, batch) for each in stretches], pool
-                )
-            return _by_key(operator, make, whole(table), times, count, batch, pool)
+        if len(stretches) > 1:
+            parts: list[Work] = [partial(_over_time, make, table, times, each, batch) for each in stretches]
+        else:
+            parts = _by_key(operator, make, whole(table), times, count, batch)
+        return [rows for part in together(parts, threads) for rows in part]
     except WindrowError:
         return None
-
-
-def _done(parts: list[Work], pool: ThreadPoolExecutor) -> Rows:
-    """The rows of all parts; if one of them fails, or the caller is interrupted, the others stop after their batch."""
-    stop = Event()
-
-    def work(part: Work) -> Rows:
-        try:
-            return part(stop)
-        except BaseException:
-            stop.set()
-            raise
-
-    try:
-        found = [pool.submit(work, part) for part in parts]
-        return [rows for each in found for rows in each.result()]
-    finally:
-        stop.set()
 
 
 # -- what bits depend on -------------------------------------------------------------------------
@@ -173,7 +165,8 @@ def _stretches(
         return []
     if all(window.layout == "aligned" for window in windows):
         # At the end of a batch, so that no slice comes in other batches than it would to a single operator.
-        cuts = sorted({cut - cut % batch for cut in cuts} - {0})
+        cuts = sorted({round(cut / batch) * batch for cut in cuts})
+        cuts = [cut for cut in cuts if 0 < cut < rows]
         reach = placed.margin if measure.floating else placed.longest
         first = [max(times[cut].item() - reach, measure.lowest) for cut in cuts]
         before = np.searchsorted(times, np.array(first, times.dtype)).tolist()
@@ -252,8 +245,7 @@ def _by_key(
     times: np.ndarray,
     count: int,
     batch: int,
-    pool: ThreadPoolExecutor,
-) -> Rows:
+) -> list[Work]:
     """Parts that have the same number of events, or nearly; an error if there are too few keys for that."""
     read: dict[str, Any] = {}
     for engine in operator.engines:
@@ -262,24 +254,26 @@ def _by_key(
     keys, size = operator.engines[0].keys, len(times)
     buckets = np.empty(size, np.uint8)
     edges = [size * i // count for i in range(count + 1)]
-    sizes = sum(
-        pool.map(partial(_find_buckets, keys, events, buckets), edges[:-1], edges[1:]),
-        np.zeros(BUCKETS, np.int64),
-    )
+    finding = [partial(_find_buckets, keys, events, buckets, *ends) for ends in pairwise(edges)]
+    sizes = np.sum(together(finding, count), axis=0)
     owner, held = np.zeros(BUCKETS, np.int64), np.zeros(count, np.int64)
     for bucket in np.argsort(-sizes, kind="stable").tolist():
         owner[bucket] = held.argmin()
         held[owner[bucket]] += sizes[bucket]
     if held.max() > LARGEST * size:
         raise _NotDivisible("most events are those of a few keys")
-    return _done(
-        [partial(_of_keys, make, events, times, buckets, owner == part, batch) for part in range(count)], pool
-    )
+    return [partial(_of_keys, make, events, times, buckets, owner == part, batch) for part in range(count)]
 
 
-def _find_buckets(keys: Keys, events: pa.RecordBatch, out: np.ndarray, begin: int, end: int) -> np.ndarray:
+def _find_buckets(
+    keys: Keys, events: pa.RecordBatch, out: np.ndarray, begin: int, end: int, stop: Event
+) -> np.ndarray:
     """Fill in the buckets of some rows; how many of them are in each."""
-    return keys.find_buckets(events.slice(begin, end - begin), out[begin:end])
+    sizes = np.zeros(BUCKETS, np.int64)
+    for low in range(begin, end, BLOCK):
+        high = min(low + BLOCK, end)
+        sizes += keys.find_buckets(events.slice(low, high - low), out[low:high])
+    return sizes
 
 
 def _of_keys(
