@@ -4,6 +4,7 @@
     PlacementOptions   how rows travel on Spark, whatever becomes of them there
     PolicyOptions      the same for operators over policy windows
     SparkOptions       both, and which path a query takes
+    threads_of         how many threads a query over bounded data uses
 
 `keywords_of` makes the fields of such a value the keyword arguments of a function, for readers, type
 checkers and `inspect.signature` alike. The function itself gets the value.

@@ -77,10 +77,15 @@ def assert_no_difference(query: wr.Query, table: pa.Table, **options: Any) -> No
 def cases(draw: Any, *, mixed: bool, columns: Any = FLOATS) -> tuple[pa.Table, wr.Query]:
     time = draw(st.sampled_from([pa.int64(), pa.timestamp("ms", "UTC"), pa.float64()]))
     key = draw(st.sampled_from([[], ["int"], ["string"], ["float", "bool"], ["decimal", "int"]]))
-    there = {**columns, **(SIGNALS if mixed else {})}
-    table = draw(streams(time=time, key=key, columns=there, max_size=40, ordered=draw(st.booleans())))
-    make = mixed_queries if mixed else queries
-    return table, draw(make(time=time, key=key, columns=columns))
+    ordered = draw(st.booleans())
+    if mixed:
+        table = draw(
+            streams(time=time, key=key, columns={**columns, **SIGNALS}, max_size=40, ordered=ordered)
+        )
+        return table, draw(mixed_queries(time=time, key=key, columns=columns))
+    days = draw(st.booleans())
+    table = draw(streams(time=time, key=key, columns=columns, max_size=40, ordered=ordered, days=days))
+    return table, draw(queries(time=time, key=key, columns=columns, days=days))
 
 
 @examples(100)
@@ -157,6 +162,19 @@ def test_what_is_divided_and_that_the_bits_agree(windows, key, aggregates, one, 
         assert_same(answers(query, EVENTS), query.run(EVENTS, threads=3))
 
 
+def test_events_that_last_are_divided_by_key():
+    ends = pa.array(TICKS + 1 + np.arange(500) % 40)
+    query = wr.query(
+        time=wr.span("ts", "until"),
+        key="key",
+        windows={"w": wr.sliding(100, every=30), "s": wr.session(5)},
+        aggregates=EXACT,
+    )
+    with small_parts(batch=32) as divided:
+        assert_no_difference(query, EVENTS.append_column("until", ends))
+    assert divided == [False, *(True for _ in SEVERAL)]
+
+
 def test_a_table_out_of_order_is_divided_once_it_is_sorted():
     shuffled = EVENTS.take(pa.array(np.random.default_rng(7).permutation(len(EVENTS))))
     query = wr.query(time="ts", key="key", windows={"w": wr.session(40)}, aggregates=EXACT)
@@ -174,9 +192,14 @@ def test_rows_come_in_the_same_order_each_time():
 
 def test_few_rows_are_left_to_one_thread(monkeypatch):
     query = wr.query(time="ts", key="key", windows={"w": wr.tumbling(9)}, aggregates={"n": wr.count()})
-    monkeypatch.delattr(threads, "together")
+    asked: list[int] = []
+    together = threads.together
+    monkeypatch.setattr(
+        threads, "together", lambda tasks, count: asked.append(count) or together(tasks, count)
+    )
     assert len(EVENTS) < threads.ENOUGH
     query.run(EVENTS, threads=8)
+    assert asked == [1]  # who looks whether they are in order
 
 
 def test_a_key_with_most_of_the_events_is_left_to_one_thread():
