@@ -31,6 +31,7 @@ QUESTIONS = (
     "policies",
     "slices",
     "rivals",
+    "threads",
     "choice",
     "stores",
     "startup",

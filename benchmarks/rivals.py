@@ -3,7 +3,7 @@
 Events in memory, 1 ms apart, 100 keys; sum and max over tumbling windows of 60 s, over sliding windows of
 60 s every second, and over both. *Direct* forms say what is wanted; *hand-sliced* forms do by hand what windrow
 does by itself. All forms give the same rows on the first tenth of the events before any is timed.
-windrow has one thread; the others are shown with one and with all.
+windrow has one thread here, and the others are shown with one and with all; *threads* gives windrow as many.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import windrow as wr
 from benchmarks.opponents import BATCH_JOB, BOTH, SLIDING, TUMBLING, Form, rows, worker
 from benchmarks.opponents.worker import Opponent
 from benchmarks.support.harness import Contender, Line, Scale, Table, at_least, clocked, race, rate
-from benchmarks.support.streams import batch_job
+from benchmarks.support.streams import batch_job, on_one_thread
 
 LIBRARIES = ("polars", "duckdb")
 TUMBLE, SLIDE = wr.tumbling("60 seconds"), wr.sliding("60 seconds", every="1 second")
@@ -95,7 +95,7 @@ def contest(job: str, events: pa.Table, opponents: dict[tuple[str, int], Opponen
     """The seconds of all forms of one job, which take turns with ours."""
     columns = [events.column("ts").cast(pa.int64()), events.column("key"), events.column("value")]
     arrays = [column.to_numpy() for column in columns]
-    contenders: dict[Entry, Contender] = {OURS: clocked(partial(query(job).run, events))}
+    contenders: dict[Entry, Contender] = {OURS: clocked(partial(on_one_thread(query(job)), events))}
     contenders[LIMIT] = clocked(lambda: [array.sum() for array in arrays])
     for (library, threads), opponent in opponents.items():
         for i, form in enumerate(forms(library)):

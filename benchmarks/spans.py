@@ -45,7 +45,7 @@ from benchmarks.support.harness import (
     race,
     rate,
 )
-from benchmarks.support.streams import Stream, cut, drain
+from benchmarks.support.streams import Stream, cut, drain, on_one_thread
 
 EVENTS, BATCH = 2_000_000, 100_000
 SLICE, SLICES = 100, 5
@@ -184,7 +184,7 @@ def in_the_air(scale: Scale) -> Table:
     flights = flights_job(events)
     stream = landings(flights)
     contenders: dict[Entry, Contender] = {
-        OURS: clocked(partial(IN_THE_AIR.run, flights)),
+        OURS: clocked(partial(on_one_thread(IN_THE_AIR), flights)),
         BATCHES: clocked(partial(drain, IN_THE_AIR, stream)),
         LIMIT: clocked(stream.limit),
     }
@@ -234,7 +234,7 @@ def growth(scale: Scale) -> Table:
         time=wr.span("since", "until"), windows={"w": wr.tumbling(1)}, aggregates={"n": wr.count()}
     )
     tables = {size: pa.table({"since": [0], "until": [size]}) for size in sizes}
-    contenders = {size: clocked(partial(asked.run, table)) for size, table in tables.items()}
+    contenders = {size: clocked(partial(on_one_thread(asked), table)) for size, table in tables.items()}
     asked.run(tables[sizes[0]])  # so that it is compiled
     times = race(contenders, scale)
     first = times[sizes[0]] / sizes[0]

@@ -80,7 +80,7 @@ def page(sections: Iterable[str], machine: Mapping[str, str]) -> str:
     head = ["# Benchmarks", "Made by the commands that stand below; do not edit by hand."]
     head.append("\n".join(f"- {fact}: {value}" for fact, value in machine.items() if fact != "Date"))
     head.append(
-        "windrow runs on one thread everywhere. Contenders take turns in one run and each keeps its best "
+        "windrow runs on one thread unless said. Contenders take turns in one run and each keeps its best "
         "time; compilation is left out except under *startup*. The *limit* is one pass of `numpy.sum` "
         "over the same columns."
     )

@@ -6,8 +6,10 @@ ones; it starts where windows of every length from 1 to 20 s start.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -45,6 +47,12 @@ def drive(query: Query, stream: Stream) -> Iterator[pa.Table]:
         operator.process(batch)
         yield operator.advance(watermark)
     yield operator.finish()
+
+
+def on_one_thread(query: Query) -> Callable[[pa.Table], pa.Table]:
+    """`query.run` with one thread, also of a windrow that knows no other."""
+    knows_threads = "threads" in inspect.signature(query.run).parameters
+    return partial(query.run, threads=1) if knows_threads else query.run
 
 
 def drain(query: Query, stream: Stream) -> int:

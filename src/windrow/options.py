@@ -4,6 +4,7 @@
     PlacementOptions   how rows travel on Spark, whatever becomes of them there
     PolicyOptions      the same for operators over policy windows
     SparkOptions       both, and which path a query takes
+    threads_of         how many threads a query over bounded data uses
 
 `keywords_of` makes the fields of such a value the keyword arguments of a function, for readers, type
 checkers and `inspect.signature` alike. The function itself gets the value.
@@ -12,6 +13,7 @@ checkers and `inspect.signature` alike. The function itself gets the value.
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import wraps
@@ -156,6 +158,16 @@ class SparkOptions(PlacementOptions, OperatorOptions):
     def for_operators(self) -> OperatorOptions:
         """What each operator is told: nothing about Spark."""
         return OperatorOptions(**{field.name: getattr(self, field.name) for field in fields(OperatorOptions)})
+
+
+def threads_of(threads: int | None) -> int:
+    """How many threads to use: as many as asked for, or as there are processors for this process."""
+    if threads is None:
+        known = hasattr(os, "sched_getaffinity")
+        return len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1
+    if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
+        raise QueryError(f"threads must be a number from 1 on, or None for all processors, not {threads!r}")
+    return threads
 
 
 class Taking(Protocol[Keywords, Taken]):

@@ -27,11 +27,21 @@ if TYPE_CHECKING:
 class Query(QuerySpec):
     """A query that can be run; made by `query`."""
 
-    def run(self, events: Any, *, on_bad: str = "raise") -> pa.Table:
+    def run(self, events: Any, *, on_bad: str = "raise", threads: int | None = None) -> pa.Table:
         """The answer over bounded data: every window that holds an event, once.
 
-        `events` is anything that speaks the Arrow PyCapsule interface, or an iterator of such.
+        Parameters
+        ----------
+        events
+            Anything that speaks the Arrow PyCapsule interface, or an iterator of such.
+        on_bad
+            "raise" (default) refuses a table with a bad row, "divert" leaves the row out.
+        threads
+            At most how many threads work on a table with enough rows for them; None (default) is one for each
+            processor. The answer does not depend on it, except for the order of its rows.
 
+        Examples
+        --------
         >>> import windrow as wr, pyarrow as pa
         >>> events = pa.table({"ts": [1, 2, 7], "x": [10, 20, 30]})
         >>> q = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"total": wr.sum("x")})
@@ -40,7 +50,7 @@ class Query(QuerySpec):
         """
         from windrow.engine.bounded import run
 
-        return run(self, events, on_bad=on_bad)
+        return run(self, events, on_bad=on_bad, threads=threads)
 
     @keywords_of(OperatorOptions)
     def operator(self, options: OperatorOptions) -> Operator:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
+import os
 import subprocess
 from pathlib import Path
 from types import ModuleType
@@ -33,6 +34,7 @@ QUESTIONS = (
     "policies",
     "slices",
     "rivals",
+    "threads",
     "choice",
     "stores",
     "startup",
@@ -75,6 +77,14 @@ LINES = {
         ],
     ],
     "adding": [ADDED, ADDED],
+    "threads": [
+        [
+            f"{kind}, {keys}"
+            for keys in ("100 keys", "1,000 keys", "100,000 keys", "one key")
+            for kind in ("tumbling", "session", "rows")
+        ],
+        ["1 thread", "2 threads"][: len(os.sched_getaffinity(0))],
+    ],
     "sessions": [
         [
             f"{count} windows and a session, {order}"

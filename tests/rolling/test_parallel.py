@@ -176,8 +176,8 @@ class Recorder:
 @pytest.fixture
 def problems(monkeypatch):
     """What was raised on a second thread, of either kind, when a call has failed."""
-    recorder, found = Recorder(parallel.second_thread()), []
-    monkeypatch.setattr(parallel, "second_thread", lambda: recorder)
+    recorder, found = Recorder(parallel.helpers()), []
+    monkeypatch.setattr(parallel, "helpers", lambda: recorder)
     restore = beside.SecondThread.restore
 
     def recorded(second, state):

@@ -1,7 +1,8 @@
 """A query over bounded data: the operator, fed in time order and finished.
 
 A table is sorted by time first if it is not, so that windows can be emitted as it goes and state
-stays small; an iterator of batches is taken in as it comes, and so are rows that open and close events.
+stays small, and so that it can be divided between threads (see `threads`); an iterator of batches is taken in as it
+comes, and so are rows that open and close events.
 """
 
 from __future__ import annotations
@@ -14,24 +15,26 @@ import pyarrow as pa
 from windrow.aggregates.base import text_type
 from windrow.engine.columns import batches, whole
 from windrow.engine.operator import Operator
+from windrow.engine.threads import are_in_order, in_parts
 from windrow.errors import DataError, UserFunctionError
-from windrow.options import OperatorOptions
+from windrow.options import OperatorOptions, threads_of
 from windrow.span import Span
 from windrow.spec import QuerySpec
 
+# About so many rows are taken in at once.
 BATCH = 1 << 20
 
 
-def run(query: QuerySpec, events: Any, *, on_bad: str) -> pa.Table:
-    """See `Query.run`."""
-    return answer(Operator(query, OperatorOptions(on_bad=on_bad)), events)
+def run(query: QuerySpec, events: Any, *, on_bad: str, threads: int | None = None) -> pa.Table:
+    """As `Query.run`."""
+    return answer(Operator(query, OperatorOptions(on_bad=on_bad)), events, threads=threads_of(threads))
 
 
-def answer(operator: Operator, events: Any) -> pa.Table:
-    """What a fresh operator says to bounded data."""
+def answer(operator: Operator, events: Any, *, threads: int = 1) -> pa.Table:
+    """What a fresh operator says to bounded data, or as many operators as there are threads say together."""
     query = operator.query
-    in_order = isinstance(query.time, Span) and query.time.id is not None
-    if in_order or (not isinstance(events, (pa.Table, pa.RecordBatch)) and not _is_whole(events)):
+    as_they_come = isinstance(query.time, Span) and query.time.id is not None
+    if as_they_come or (not isinstance(events, (pa.Table, pa.RecordBatch)) and not _is_whole(events)):
         operator.process(events)
         return operator.finish()
     table = _without_views(pa.Table.from_batches(batches(events))).combine_chunks()
@@ -39,26 +42,38 @@ def answer(operator: Operator, events: Any) -> pa.Table:
     if missing is not None:
         operator.process(table)
         return operator.finish()
-    order = None
-    if not query.ordered and np.any(times[1:] < times[:-1]):
-        order = np.argsort(times, kind="stable")
+    order, in_order = None, are_in_order(times, threads)
+    if not in_order and not query.ordered:
+        order, in_order = np.argsort(times, kind="stable"), True
         table, times = table.take(pa.array(order)), times[order]
+    batch = _batch_size(len(times))
+    parts = in_parts(operator, table, times, threads, batch) if in_order else None
+    if parts is not None:
+        return pa.concat_tables(parts)
     parts = []
-    for begin in range(0, len(times), BATCH):
+    for begin in range(0, len(times), batch):
         try:
-            operator.process(table.slice(begin, BATCH))
+            operator.process(table.slice(begin, batch))
         except DataError as error:
             row = None if error.row is None else _row(begin + error.row, order)
             raise DataError(error.column, row, error.value, error.problem) from None
         except UserFunctionError as error:
             place = None if error.row is None else _row(begin + error.row, order)
             raise UserFunctionError(error.what, place, error.why) from error.__cause__
-        if begin + BATCH < len(times):
-            following = operator.highest_time if query.ordered else times[begin + BATCH].item()
+        if begin + batch < len(times):
+            following = operator.highest_time if query.ordered else times[begin + batch].item()
             if following is not None:
                 parts.append(operator.complete_to(following))
     parts.append(operator.finish())
     return pa.concat_tables(parts)
+
+
+def _batch_size(rows: int) -> int:
+    """Rows per batch: an even number of batches, so that two threads get as many each."""
+    if rows <= BATCH:
+        return BATCH
+    pairs = max(1, round(rows / (2 * BATCH)))
+    return -(-rows // (2 * pairs))
 
 
 def _row(row: int, order: np.ndarray | None) -> int:

@@ -85,9 +85,8 @@ def _compiled(function: Any, options: dict[str, Any], seen: dict[Any, Any]) -> A
             types.CellType(_compiled(c, options, seen) if isinstance(c, CALLED) else c) for c in contents
         )
     clone = types.FunctionType(function.__code__, scope, function.__name__, function.__defaults__, cells)
-    dispatcher = numba.njit(**options, **checking)(clone)
-    _DISPATCHERS[key] = dispatcher
-    return dispatcher
+    # Of two threads that make the same one, both take that of the first, so that it is compiled once.
+    return _DISPATCHERS.setdefault(key, numba.njit(**options, **checking)(clone))
 
 
 def _is_users(function: Any) -> bool:
@@ -143,7 +142,7 @@ def kernel(
     """
     key = (source, name, tuple(functions.items()), allocates)
     if key not in _KERNELS:
-        _KERNELS[key] = _build(source, name, functions, user, allocates)
+        _KERNELS.setdefault(key, _build(source, name, functions, user, allocates))
     return _KERNELS[key]
 
 

@@ -18,6 +18,8 @@ from windrow.errors import QueryError
 
 EMPTY = -1
 SMALL_RANGE = 1 << 22
+# Keys can be spread over so many buckets.
+BUCKETS = 256
 # Where an unknown string is met, others are likely: so many rows are numbered before finding goes on.
 UNKNOWN_ROWS = 16384
 PADDING = 8
@@ -213,6 +215,31 @@ def number_strings(  # type: ignore[no-untyped-def]
 
 
 @jit
+def mix_words(words, hashes):  # type: ignore[no-untyped-def]
+    """Hash a word into each of `hashes`."""
+    for i in range(hashes.shape[0]):
+        hashes[i] = _mix(hashes[i] ^ np.uint64(words[i]))
+
+
+@jit
+def mix_strings(offsets, words, hashes):  # type: ignore[no-untyped-def]
+    """As `mix_words`, of strings as `number_strings` takes them."""
+    for i in range(hashes.shape[0]):
+        begin = np.int64(offsets[i])
+        size = np.int64(offsets[i + 1]) - begin
+        one, two = head_of(words, begin, size)
+        hashes[i] = _mix(hashes[i] ^ hash_string(one, two, words, begin, size))
+
+
+@jit
+def fill_buckets(hashes, out, sizes):  # type: ignore[no-untyped-def]
+    """The highest byte of each hash, and how often each byte occurs."""
+    for i in range(hashes.shape[0]):
+        out[i] = hashes[i] >> np.uint64(56)
+        sizes[out[i]] += 1
+
+
+@jit
 def highest_bits(size):  # type: ignore[no-untyped-def]
     """How far to shift a 64-bit hash so that it is a place in a table of `size`, a power of two."""
     shift = np.uint64(64)
@@ -382,8 +409,7 @@ class Column:
     """Numbers the values of one key column."""
 
     def __init__(self, field: pa.Field) -> None:
-        text = _is_bytes(field.type) or pa.types.is_decimal128(field.type)
-        self._index: Words | Strings = Strings() if text else Words()
+        self._index: Words | Strings = Strings() if _has_bytes(field.type) else Words()
 
     def number(self, array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
         """The number of each row, and the rows at which new values first appear."""
@@ -437,6 +463,25 @@ class Keys:
             self._parts.append(pa.RecordBatch.from_arrays([a.take(rows) for a in arrays], schema=self.schema))
             self.count += len(fresh)
         return numbers
+
+    def find_buckets(self, batch: pa.RecordBatch, out: np.ndarray) -> np.ndarray:
+        """Spread the keys of a batch over buckets, a byte for each row in `out`; how many rows each bucket has.
+
+        Equal keys share a bucket, in all batches. Nothing is numbered, and several threads may ask at once.
+        """
+        hashes = np.zeros(batch.num_rows, np.uint64)
+        for f in self.schema:
+            array = normalised(batch.column(f.name), f.type)
+            if not array.null_count:
+                _mix_in(array, hashes)
+                continue
+            valid = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
+            some = hashes[valid]
+            _mix_in(array.drop_null(), some)
+            hashes[valid] = some
+        sizes = np.zeros(BUCKETS, np.int64)
+        fill_buckets(hashes, out, sizes)
+        return sizes
 
     @property
     def columns(self) -> list[pa.Array]:
@@ -496,6 +541,22 @@ def _is_bytes(kind: pa.DataType) -> bool:
         or pa.types.is_large_binary(kind)
         or pa.types.is_fixed_size_binary(kind)
     )
+
+
+def _has_bytes(kind: pa.DataType) -> bool:
+    """Whether values are told apart by their bytes, and not as 64-bit words."""
+    return bool(_is_bytes(kind) or pa.types.is_decimal128(kind))
+
+
+def _mix_in(array: pa.Array, hashes: np.ndarray) -> None:
+    """Hash the values of a key column, which has no nulls, into these hashes."""
+    if not len(array):
+        return
+    if _has_bytes(array.type):
+        offsets, data = bytes_of(array)
+        mix_strings(offsets, in_words(data), hashes)
+    else:
+        mix_words(words_of(array), hashes)
 
 
 def normalised(array: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -13,13 +13,13 @@ Shorter batches are treated as a stream (see `beside`).
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import wait
 from typing import Any
 
 import numpy as np
 
+from windrow.engine.pool import helpers
 from windrow.stores.pba import OPEN, chunk_in, until_boundary
 
 # A batch is shared if it has so many windows and rows: the second thread fills one window before it answers.
@@ -65,9 +65,7 @@ def slide_both(
     room = tuple(column[answers:] for column in out)
     alone = notes.copy()
     alone[OPEN] = 0
-    second = second_thread().submit(
-        run, later, rows - begin, size, 0, empty, fresh, np.zeros_like(notes), room
-    )
+    second = helpers().submit(run, later, rows - begin, size, 0, empty, fresh, np.zeros_like(notes), room)
     try:
         run(inputs, end, size, held, state, cells, alone, out)
     finally:
@@ -76,17 +74,3 @@ def slide_both(
     for column, other in zip(cells, fresh, strict=True):
         column[:] = other
     return state, held, answers + made
-
-
-_POOL: list[ThreadPoolExecutor] = []
-
-
-def second_thread() -> ThreadPoolExecutor:
-    """The threads that wait for batches: as many as there are processors beside the first one."""
-    if not _POOL:
-        _POOL.append(ThreadPoolExecutor(max(1, (os.cpu_count() or 1) - 1), "windrow"))
-    return _POOL[0]
-
-
-if hasattr(os, "register_at_fork"):  # where processes can be forked
-    os.register_at_fork(after_in_child=_POOL.clear)

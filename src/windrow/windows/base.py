@@ -162,6 +162,8 @@ class Window:
     counts = False
     # Whether its windows lie side by side, each of them one slice.
     tiles = False
+    # After how many events of a key it begins anew, as if none had come before.
+    repeats_after: int | None = None
     # Whether a window still takes an event at its very end.
     inclusive = False
     # Whether events of different times must stay apart.

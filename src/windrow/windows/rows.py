@@ -32,6 +32,10 @@ class Rows(Window):
     layout = "ordered"
     counts = True
 
+    @property
+    def repeats_after(self) -> int | None:  # type: ignore[override]
+        return self.length if self.length == self.every else None
+
     def __str__(self) -> str:
         if self.length == self.every:
             return f"tumbling {self.length} rows"
