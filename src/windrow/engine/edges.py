@@ -197,5 +197,5 @@ class Edges:
                 return edges_around(windows, times)
             else:
                 return edges_between(windows, low, high)
-        first, last = np.searchsorted(known, [low, high], side="right")
+        first, last = known.searchsorted(low, "right"), known.searchsorted(high, "right")
         return known[first - 1 : last + 1]

@@ -16,6 +16,7 @@ from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
+import pyarrow as pa
 
 from windrow.errors import QueryError
 from windrow.measure import INT64_MAX, INT64_MIN, Measure, Tick
@@ -79,6 +80,11 @@ class WindowSet:
         )
 
     @cached_property
+    def labels(self) -> pa.Array:
+        """The names, as an Arrow array."""
+        return pa.array(self.names, pa.string())
+
+    @cached_property
     def longest(self) -> Tick:
         """The longest window."""
         lengths = [0, *(self.whole * self.every + self.rest).tolist(), *(p.length for _, p in self.irregular)]
@@ -128,31 +134,8 @@ class WindowSet:
         """How many windows hold an event, at most."""
         return float(np.ceil(self.whole + (self.rest > 0)).sum()) + len(self.irregular)
 
-    def first_open_start(self, horizon: Tick, since: Mapping[str, Tick] = NEVER) -> Tick:
-        """The earliest start of a window that ends after `horizon`; all before it is finished. See `are_over`.
-
-        Windows of a name that `since` knows are there from that start on.
-        """
-        floor = [since.get(name, self.measure.lowest) for name in self.names]
-        candidates = []
-        if len(self.every):
-            k = (
-                np.floor_divide(horizon - self.offset - self.rest, self.every).astype(np.int64)
-                - self.whole
-                + 1
-            )
-            for _ in range(2 if self.measure.floating else 0):
-                k += self.ends(k) <= horizon
-                k -= self.ends(k - 1) > horizon
-            # As a number of Python's own, which does not overflow.
-            starts = np.maximum(self.starts(k), np.array(floor, self.measure.dtype)[self.owner])
-            candidates.append(starts.min().item())
-        firsts = (placement.first_open(horizon, floor[owner]) for owner, placement in self.irregular)
-        candidates += [first for first in firsts if first is not None]
-        return min(candidates, default=horizon)
-
     def are_over(self, horizon: Tick, since: Mapping[str, Tick] = NEVER) -> bool:
-        """Whether no window ends after `horizon`, and none ever will; `since` as above."""
+        """Whether no window ends after `horizon`, and none ever will; of a name that `since` knows, from that start on."""
         return not len(self.every) and all(
             p.first_open(horizon, since.get(self.names[owner], self.measure.lowest)) is None
             for owner, p in self.irregular

@@ -195,7 +195,7 @@ class Keyed(Engine):
 
         def commit() -> None:
             assert self.order is not None
-            if self.binding.has_log:
+            if self.binding.logs:
                 self.keep(Foldable(self.encode(needed), times, chunk.arrivals()), numbers, None)
             self.waiting.add(chunk)
             self.order.grow(self.keys.count)

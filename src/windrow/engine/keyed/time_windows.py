@@ -17,7 +17,7 @@ from windrow.engine.keyed import timed
 from windrow.engine.keyed.cutting import Pieces, cut_sorted
 from windrow.engine.keyed.slices import KeyedSlices
 from windrow.engine.sequence import gaps_of
-from windrow.engine.windows import Due
+from windrow.engine.windows import Due, first_open_start
 from windrow.errors import QueryError
 from windrow.measure import Measure, Tick
 from windrow.planner.window_set import WindowSet
@@ -147,7 +147,7 @@ class TimeWindows:
 
     def first_needed(self, horizon: Tick) -> Tick:
         """The first instant that a context-free window which is not final may still ask for."""
-        return self._placed.first_open_start(horizon) if self._has_placed else horizon
+        return first_open_start(self._placed, horizon) if self._has_placed else horizon
 
     # -- slices ----------------------------------------------------------------------------------
 
