@@ -30,7 +30,7 @@ from windrow.engine.partials import Log, Multisets, Numbers, Store
 from windrow.engine.slices import Slices
 from windrow.engine.staging import Staged
 from windrow.engine.windows import Due, due_windows, first_open_start, some_end
-from windrow.errors import LimitError
+from windrow.errors import LimitError, QueryError
 from windrow.measure import Tick
 from windrow.options import OperatorOptions
 from windrow.planner.window_set import FEW, UNMERGED, WindowSet
@@ -287,8 +287,12 @@ class Aligned(Engine):
 
     def _revised(self, after: Tick, until: Tick) -> Due:
         """As `_due`, of the windows that hold a slice which late events may have changed."""
-        starts = self.slices.starts
-        due = self._there(due_windows(self.windows, ascending(*self._touched), after, until))
+        starts, touched = self.slices.starts, ascending(*self._touched)
+        if self.windows.origins and len(touched):
+            # A late event is in all windows that end behind it and begin at one point.
+            due = self._due(after, until)
+            return due.where((due.end > touched[0]) & (due.start <= touched[-1]))
+        due = self._there(due_windows(self.windows, touched, after, until))
         return replace(due, first=np.searchsorted(starts, due.start), last=np.searchsorted(starts, due.end))
 
     def _there(self, due: Due) -> Due:
@@ -356,7 +360,9 @@ class Aligned(Engine):
     def _coalesce(self, horizon: Tick) -> None:
         """Join slices between which no live window begins (they were cut for windows now final)."""
         finished = int(np.searchsorted(self.slices.ends, horizon, side="right"))
-        if finished <= UNMERGED * self.windows.windows_per_event + FEW:
+        # Slices since a landmark are kept for ever: with many keys, few of them.
+        spare = FEW // max(1, self.keys.count) if self.windows.origins else FEW
+        if finished <= UNMERGED * self.windows.windows_per_event + spare:
             return
         found = self.slices.joinable(self.windows.live_starts(horizon, self.threshold), horizon)
         # If the user's combine fails here, it will be named when a window needs it.
@@ -380,6 +386,7 @@ class Aligned(Engine):
 
     def begin_after(self, newest: Tick) -> Tick:
         """Begin in a running stream whose newest event is at `newest`: the first complete start."""
+        self._require_later(self.windows, newest)
         return first_start(self.windows, next_after(newest))
 
     @property
@@ -396,6 +403,8 @@ class Aligned(Engine):
     def add_window(self, name: str, window: Window) -> Tick | None:
         """Answer one more window; its first complete start, None if all are."""
         alone = WindowSet.of({name: window}, self.measure)
+        if self.highest_time is not None:
+            self._require_later(alone, self.highest_time)
         if self.windows.may_leave_gaps and self.highest_time is not None:
             # Events in gaps were not kept: nothing before the newest event is complete, now or later.
             self.kept_from = next_after(self.highest_time)
@@ -411,6 +420,15 @@ class Aligned(Engine):
         if start is not None:
             self.complete_from["window " + name] = start
         return start
+
+    def _require_later(self, windows: WindowSet, newest: Tick) -> None:
+        """An error if windows begin at a point that events have passed."""
+        for position, origin in windows.origins.items():
+            if origin <= newest:
+                raise QueryError(
+                    f"window {windows.names[position]!r} cannot be added: events since its landmark have passed "
+                    "and were not kept for it"
+                )
 
     def remove_window(self, name: str) -> None:
         """Stop answering a window."""

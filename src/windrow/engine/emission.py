@@ -142,11 +142,13 @@ class Emission:
         """Rows for windows that late events have changed since they were given out."""
         engine = self._engine
         for block in self._blocks(due):
-            fresh = engine.merged(engine.fresh, block, self._slots, self._keys)[1]
-            rows = np.flatnonzero(fresh)
+            changed = engine.merged(engine.fresh, block, self._slots, self._keys)[1] > 0
+            present = self._merged_presence(block)
+            rows = np.flatnonzero(changed & (present > 0))
             if not len(rows):
                 continue
-            known = self._merged_presence(block)[rows] > fresh[rows]
+            fresh = engine.merged(engine.fresh, block.deciding, self._slots, self._keys)[1]
+            known = present[rows] > fresh[rows]
             picked = self._rows(block, rows)
             revision = np.zeros(len(rows), np.int64)
             self._number_revisions(block, picked, known, revision)
@@ -179,8 +181,9 @@ class Emission:
         return [due.where(slice(i, i + size)) for i in range(0, len(due), size)]
 
     def _merged_presence(self, block: Due) -> np.ndarray:
+        """How many events decide that there is a window, for each of them and each key."""
         engine = self._engine
-        return engine.merged(engine.presence, block, self._slots, self._keys)[1]
+        return engine.merged(engine.presence, block.deciding, self._slots, self._keys)[1]
 
     def _present(self, block: Due) -> np.ndarray | None:
         """Windows x keys that hold an event; None if all do, as they must where there is one key and each slice has some."""

@@ -8,7 +8,7 @@ years costs nothing.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -40,6 +40,8 @@ class Due:
     last: np.ndarray
     key: np.ndarray | None = None
     order: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None = None
+    # The first slice of the last step of each window, where a key has a window only if it has an event there.
+    shown: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.spec)
@@ -70,8 +72,14 @@ class Due:
         key = None if self.key is None else self.key[keep]
         o = self.order
         order = None if o is None else (o[0][keep], o[1][keep], o[2][keep], o[3][keep])
+        shown = None if self.shown is None else self.shown[keep]
         edges = self.start[keep], self.end[keep]
-        return Due(self.spec[keep], *edges, self.first[keep], self.last[keep], key, order)
+        return Due(self.spec[keep], *edges, self.first[keep], self.last[keep], key, order, shown)
+
+    @property
+    def deciding(self) -> Due:
+        """The slices that decide for which keys there is a window: all of its slices, or those of its last step."""
+        return self if self.shown is None else replace(self, first=self.shown)
 
 
 @jit
@@ -232,13 +240,16 @@ def due_windows(windows: WindowSet, starts: np.ndarray, after: Tick, until: Tick
     if near.stop and after - windows.margin > starts[0].item():
         near = slice(int(starts.searchsorted(starts.dtype.type(after - windows.margin))), near.stop)
     due = _due_among(windows, starts[near], after, until)
-    if near.start:
-        due.first += near.start
-        due.last += near.start
+    for places in (due.first, due.last, due.shown) if near.start else ():
+        if places is not None:
+            places += near.start
+    for owner, origin in windows.origins.items() if len(due) else ():
+        due.first[due.spec == owner] = starts.searchsorted(starts.dtype.type(origin))
     return due
 
 
 def _due_among(windows: WindowSet, starts: np.ndarray, after: Tick, until: Tick) -> Due:
+    """As `due_windows`, among these slices alone; where windows begin at one point, `first` is not known."""
     if not len(starts):
         none = np.empty(0, np.int64)
         return Due(none, starts, starts, none, none)
@@ -251,8 +262,11 @@ def _due_among(windows: WindowSet, starts: np.ndarray, after: Tick, until: Tick)
         begin, finish = begin[keep], finish[keep]
         first, last = np.searchsorted(starts, begin), np.searchsorted(starts, finish)
         full = last > first
-        spec = np.full(int(full.sum()), owner)
-        parts.append(Due(spec, begin[full], finish[full], first[full], last[full]))
+        begin, finish, first, last = begin[full], finish[full], first[full], last[full]
+        shown = None
+        if owner in windows.origins:
+            shown, begin = first.copy(), np.full(len(begin), windows.origins[owner], begin.dtype)
+        parts.append(Due(np.full(len(begin), owner), begin, finish, first, last, shown=shown))
     return parts[0] if len(parts) == 1 else joined(parts)
 
 
@@ -261,12 +275,15 @@ def joined(parts: list[Due]) -> Due:
     names = ("spec", "start", "end", "first", "last")
     spec, start, end, first, last = (np.concatenate([getattr(p, name) for p in parts]) for name in names)
     key = np.concatenate([p.key for p in parts if p.key is not None]) if parts[0].key is not None else None
+    shown = None
+    if any(part.shown is not None for part in parts):
+        shown = np.concatenate([p.first if p.shown is None else p.shown for p in parts])
     order = None
     if any(part.order is not None for part in parts):
         o = [part.order or by_time(part) for part in parts]
         t0, a0, t1, a1 = (np.concatenate([columns[i] for columns in o]) for i in range(4))
         order = (t0, a0, t1, a1)
-    return Due(spec, start, end, first, last, key, order)
+    return Due(spec, start, end, first, last, key, order, shown)
 
 
 def by_time(due: Due) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
