@@ -20,7 +20,7 @@ import pyarrow as pa
 from windrow.aggregates.count import COUNT
 from windrow.engine.arrays import ascending
 from windrow.engine.completeness import first_complete, first_start, next_after
-from windrow.engine.cutting import Cells, Cut, cut, cut_by_slices
+from windrow.engine.cutting import Cells, Cut, Runs, cut, cut_by_slices
 from windrow.engine.edges import Edges, neighbours
 from windrow.engine.emission import Emission, Ledger
 from windrow.engine.engine import IDLE_BYTES, Engine, Foldable
@@ -120,9 +120,14 @@ class Aligned(Engine):
         times = events.times
         numbers = events.numbers
         found, starts, base = self._find(events, staged)
-        segments = found.place(base, numbers, len(times))
         stamps = events.arrival + np.arange(len(times)) if self.binding.needs_arrival else times[:0]
         foldable = Foldable(self.encode(events.batch, staged), times, stamps, events.rows)
+        segments: Runs | Cells
+        if numbers is None and found.is_scattered and self._can_gather(foldable):
+            segments = self._gather(foldable, found, base)
+            times = foldable.times
+        else:
+            segments = found.place(base, numbers, len(times))
         self.fold(foldable, segments, own=True, staged=staged)
 
         def commit() -> None:
@@ -140,6 +145,27 @@ class Aligned(Engine):
                 self._touch(starts)
 
         staged.on_commit(commit)
+
+    def _can_gather(self, events: Foldable) -> bool:
+        """Whether events may be put in another order: many, without nulls, and nobody asks for their rows."""
+        whole = all(rows is None for rows in events.encoded[1].values())
+        return len(events.times) > FEW_EVENTS and whole and not self.binding.own
+
+    def _gather(self, events: Foldable, found: Cut, base: np.ndarray) -> Runs:
+        """Let the events of each slice lie side by side; what the partials need of them, and no more."""
+        codes, present = events.encoded
+        columns = list(codes.values())
+        if self.binding.needs_arrival:
+            columns += [events.stamps]
+        if self.binding.needs_arrival or self.settings.mode == "update":
+            columns += [events.times]
+        runs, columns = found.gathered(base, *columns)
+        events.encoded = dict(zip(codes, columns, strict=False)), present
+        if self.binding.needs_arrival or self.settings.mode == "update":
+            events.times = columns.pop()
+        if self.binding.needs_arrival:
+            events.stamps = columns.pop()
+        return runs
 
     def _prepare_slices(self, parcel: Parcel, staged: Staged) -> None:
         found, starts, base = self._find(parcel, staged)
