@@ -35,6 +35,7 @@ from windrow.engine.engine import Engine
 from windrow.engine.loads import Events, Parcel
 from windrow.engine.operator import Operator
 from windrow.engine.staging import Staged
+from windrow.engine.windows import first_open_start
 from windrow.errors import DataError, QueryError, StateError, UserFunctionError, WindrowError
 from windrow.measure import Tick
 from windrow.options import OperatorOptions
@@ -227,7 +228,7 @@ class Method(Engine):
     def pass_to(self, watermark: Tick) -> None:
         horizon = self.horizon(watermark)
         self.watermark = watermark
-        self.threshold = max(self.threshold, self.windows.first_open_start(horizon))
+        self.threshold = max(self.threshold, first_open_start(self.windows, horizon))
         self.let_go(horizon)
 
     def _batch(self, rows: Rows) -> pa.RecordBatch:

@@ -80,7 +80,7 @@ class QuerySpec:
 
 def require_for_spans(time: Span, name: str, window: Window) -> None:
     """An event that lasts belongs to windows of time, and to sessions; a moment of it to any window."""
-    if time.is_point or window.layout == "aligned":
+    if time.is_point or (window.layout == "aligned" and window.since is None):
         return
     if window.gap is not None and time.id is None and time.contributes == "whole":
         return

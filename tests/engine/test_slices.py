@@ -15,7 +15,7 @@ def check(slices, model):
     assert slices.starts.tolist() == sorted(model)
     assert slices.ends.tolist() == [model[s][0] for s in sorted(model)]
     assert slices.slots.tolist() == [model[s][1] for s in sorted(model)]
-    used, free = set(slices.slots.tolist()), slices._free.tolist()
+    used, free = set(slices.slots.tolist()), slices._free[: slices._free_count].tolist()
     assert len(used) == len(slices)
     assert len(set(free)) == len(free)
     assert not used & set(free)
@@ -31,8 +31,7 @@ def take(slices, model, times, step):
     assert not len(slices) or not slices.splits(edges).any()
     hit = np.unique(np.searchsorted(edges, times, side="right") - 1)
     starts, ends = edges[hit], edges[hit + 1]
-    _, there = slices.find(starts)
-    need = int((~there).sum())
+    _, need = slices.find(starts)
     assert need == sum(s not in model for s in starts.tolist())
     capacity = slices.room(need, tight=False)
     if capacity != slices.capacity:
@@ -80,7 +79,10 @@ def test_slices_behave_as_a_dictionary(actions):
                 del model[s]
         else:
             boundaries = np.unique(np.array([b * 12 for b in more], np.int64))
-            joined = slices.coalesce(boundaries, value)
+            found = slices.joinable(boundaries, value)
+            joined = None if found is None else (found.into.copy(), found.taken.copy())
+            if found is not None:
+                slices.join(found, value)
             groups = {}
             for s in sorted(model):
                 if model[s][0] <= value:
@@ -106,8 +108,8 @@ def test_the_last_slice_is_shortened_only_behind_what_was_seen(times, end, seen)
 def test_no_slices():
     slices = Slices(np.dtype(np.float64))
     assert len(slices.evict_before(5.0)) == 0
-    assert slices.coalesce(np.empty(0), 5.0) is None
-    assert slices.find(np.array([1.0, 2.0]))[1].tolist() == [False, False]
+    assert slices.joinable(np.empty(0), 5.0) is None
+    assert slices.find(np.array([1.0, 2.0]))[0].tolist() == [-1, -1]
     edges = np.array([0.0, 1.0])
     assert slices.reconcile(edges) is edges
     assert len(slices) == 0

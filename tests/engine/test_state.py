@@ -12,6 +12,7 @@ from profiles import examples
 
 import windrow as wr
 from tests.referee import answers, assert_same
+from windrow.engine.emission import Ledger
 from windrow.testing import replay
 
 
@@ -376,3 +377,34 @@ def test_engines_that_share_their_keys_forget_them_together():
         expected = query({name: window}, {"n": wr.count(), "all": wr.collect("x")}, key="k")
         expected = rows_of_window(expected.run(pa.concat_tables(seen)), name, start)
         assert_same(expected, rows_of_window(given, name, start))
+
+
+@pytest.mark.parametrize("windows", [{"w": wr.tumbling(10)}, {"w": wr.sliding(30, every=10)}])
+def test_a_late_event_has_the_windows_over_its_slice_looked_at_and_no_others(windows):
+    query = wr.query(time="t", windows=windows, aggregates={"n": wr.count()})
+    operator = query.operator(mode="update", lateness=10_000)
+    operator.process(pa.table({"t": list(range(0, 5_000, 5))}))
+    operator.advance(5_000)
+    (engine,) = operator.engines
+    for time in (2_003, 2_004):
+        operator.process(pa.table({"t": [time]}))
+        looked_at = engine._revised(engine.horizon(5_000), engine.emission_point(5_000))
+        assert set(looked_at.end.tolist()) == {row["end"] for row in operator.advance(5_000).to_pylist()}
+        assert not engine.fresh.n.any()
+    assert operator.advance(5_001).num_rows == 0
+
+
+def test_revised_windows_are_forgotten_once_they_are_final():
+    ledger = Ledger()
+    for end in (30, 10, 20, 10):
+        ledger.raise_for(("w", end - 10, end), np.array([1]), 2)
+    ledger.drop("v")
+    ledger.forget(10)
+    assert sorted(end for _, _, end, _ in ledger.save()) == [20, 30]
+    restored = Ledger()
+    restored.load(ledger.save())
+    restored.forget(20)
+    assert [(name, start, end, row.tolist()) for name, start, end, row in restored.save()] == [
+        ("w", 20, 30, [0, 1])
+    ]
+    assert restored.next_for(("w", 20, 30), np.array([0, 1])).tolist() == [1, 2]

@@ -237,9 +237,14 @@ def scale_of(type_: pa.DataType) -> float:
 
 def plain(type_: pa.DataType) -> Callable[..., pa.Array]:
     """A `build` for a result that is one number of Arrow type `type_`."""
+    as_it_is = {pa.int64(): "i", pa.float64(): "f"}.get(type_)
 
     def build(values: list[np.ndarray], defined: np.ndarray, decoders: Any) -> pa.Array:
-        return pa.array(values[0], type_, mask=None if defined.all() else ~defined)
+        if not defined.all():
+            return pa.array(values[0], type_, mask=~defined)
+        if values[0].dtype.kind != as_it_is:
+            return pa.array(values[0], type_)
+        return pa.Array.from_buffers(type_, len(defined), [None, pa.py_buffer(values[0])])
 
     return build
 

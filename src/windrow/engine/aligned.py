@@ -11,15 +11,16 @@ due(watermark)       windows due -> merge slices -> lower; pass_to(watermark) le
 from __future__ import annotations
 
 import math
-from copy import copy
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.count import COUNT
+from windrow.engine.arrays import ascending
 from windrow.engine.completeness import first_complete, first_start, next_after
-from windrow.engine.cutting import Cells, Cut, cut
+from windrow.engine.cutting import Cells, Cut, Runs, cut, cut_by_slices
 from windrow.engine.edges import Edges, neighbours
 from windrow.engine.emission import Emission, Ledger
 from windrow.engine.engine import IDLE_BYTES, Engine, Foldable
@@ -28,8 +29,8 @@ from windrow.engine.loads import Events, Parcel
 from windrow.engine.partials import Log, Multisets, Numbers, Store
 from windrow.engine.slices import Slices
 from windrow.engine.staging import Staged
-from windrow.engine.windows import Due, due_windows
-from windrow.errors import LimitError
+from windrow.engine.windows import Due, due_windows, first_open_start, some_end
+from windrow.errors import LimitError, QueryError
 from windrow.measure import Tick
 from windrow.options import OperatorOptions
 from windrow.planner.window_set import FEW, UNMERGED, WindowSet
@@ -38,6 +39,10 @@ from windrow.windows.base import Window
 
 # So many slices at once are not expected to come again.
 MANY = 1 << 20
+# So many events out of order are rather cut by edges than looked up among slices, which knows no table.
+FEW_EVENTS = 2048
+# Touched slices are remembered call by call, and sorted once they come from so many calls.
+MANY_TOUCHES = 64
 
 
 class Aligned(Engine):
@@ -54,7 +59,10 @@ class Aligned(Engine):
         self.ledger = Ledger()
         self.backlog: set[str] = set()
         self.fresh_seen = False
+        # Where the slices begin that hold what is fresh: each at least once, and perhaps others.
+        self._touched: list[np.ndarray] = []
         self.threshold: Tick = self.lowest
+        self._evicted_to: Tick = self.lowest
         self.kept_from: Tick | None = None
         self._edges = Edges(self.windows)
         self._emission: Emission | None = None
@@ -85,6 +93,8 @@ class Aligned(Engine):
     @property
     def there_from(self) -> dict[str, Tick]:
         """From which start on windows that were added later are given out."""
+        if not self.complete_from:
+            return {}
         named = ((name, f"window {name}") for name in self.windows.names)
         return {name: self.complete_from[known] for name, known in named if known in self.complete_from}
 
@@ -109,15 +119,20 @@ class Aligned(Engine):
     def _prepare_events(self, events: Events, staged: Staged) -> None:
         times = events.times
         numbers = events.numbers
-        found, base = self._find(events, staged)
-        segments = found.place(base, numbers, len(times))
+        found, starts, base = self._find(events, staged)
         stamps = events.arrival + np.arange(len(times)) if self.binding.needs_arrival else times[:0]
         foldable = Foldable(self.encode(events.batch, staged), times, stamps, events.rows)
+        segments: Runs | Cells
+        if numbers is None and found.is_scattered and self._can_gather(foldable):
+            segments = self._gather(foldable, found, base)
+            times = foldable.times
+        else:
+            segments = found.place(base, numbers, len(times))
         self.fold(foldable, segments, own=True, staged=staged)
 
         def commit() -> None:
             self.fold(foldable, segments, own=False)
-            if numbers is None:
+            if numbers is None and isinstance(segments, Cells):
                 there = base >= 0
                 self.presence.n[base[there]] += found.sizes[there]
             else:
@@ -127,12 +142,33 @@ class Aligned(Engine):
             rows = self._revising(times)
             if len(rows):
                 self.fresh.fold(segments.only(rows), [], ())
-                self.fresh_seen = True
+                self._touch(starts)
 
         staged.on_commit(commit)
 
+    def _can_gather(self, events: Foldable) -> bool:
+        """Whether events may be put in another order: many, without nulls, and nobody asks for their rows."""
+        whole = all(rows is None for rows in events.encoded[1].values())
+        return len(events.times) > FEW_EVENTS and whole and not self.binding.own
+
+    def _gather(self, events: Foldable, found: Cut, base: np.ndarray) -> Runs:
+        """Let the events of each slice lie side by side; what the partials need of them, and no more."""
+        codes, present = events.encoded
+        columns = list(codes.values())
+        if self.binding.needs_arrival:
+            columns += [events.stamps]
+        if self.binding.needs_arrival or self.settings.mode == "update":
+            columns += [events.times]
+        runs, columns = found.gathered(base, *columns)
+        events.encoded = dict(zip(codes, columns, strict=False)), present
+        if self.binding.needs_arrival or self.settings.mode == "update":
+            events.times = columns.pop()
+        if self.binding.needs_arrival:
+            events.stamps = columns.pop()
+        return runs
+
     def _prepare_slices(self, parcel: Parcel, staged: Staged) -> None:
-        found, base = self._find(parcel, staged)
+        found, starts, base = self._find(parcel, staged)
         numbers = np.zeros(len(parcel), np.int32) if parcel.numbers is None else parcel.numbers
         segments = found.place(base, numbers, len(parcel))
         assert isinstance(segments, Cells)
@@ -144,7 +180,7 @@ class Aligned(Engine):
             rows = self._revising(parcel.times)
             if len(rows):
                 self.fresh.join(cells[rows], [], parcel.sizes[rows])
-                self.fresh_seen = True
+                self._touch(starts)
 
         staged.on_commit(commit)
 
@@ -160,8 +196,15 @@ class Aligned(Engine):
         inside = self.windows.covers(starts) if self.windows.may_leave_gaps else None
         return found, starts, edges[found.slices + 1], inside
 
-    def _find(self, load: Events | Parcel, staged: Staged) -> tuple[Cut, np.ndarray]:
-        """The cut, and the first cell of each slice that is hit (-1: in no window)."""
+    def _find(self, load: Events | Parcel, staged: Staged) -> tuple[Cut, np.ndarray, np.ndarray]:
+        """The cut, where the slices begin that are hit, and the first cell of each (-1: in no window)."""
+        low, high, ordered = load.scan
+        few = ordered or len(load) <= FEW_EVENTS
+        if few and self.slices.enclose(low, high) and self.cells <= self.settings.max_slices:
+            there = cut_by_slices(load.times, self.slices.starts, self.slices.ends, ordered=ordered)
+            if there is not None:
+                hit = there.slices
+                return there, self.slices.starts[hit], self.slices.slots[hit] * self.stride
         found, starts, ends, inside = self.cut(load.times, load.scan)
         if inside is not None:
             # The first edge may be a sentinel far below; a slice before every window has no cover.
@@ -171,13 +214,13 @@ class Aligned(Engine):
         if inside is not None:
             base = np.full(len(inside), -1)
             base[inside] = slots * self.stride
-        return found, base
+        return found, starts, base
 
     def slots_of(self, starts: np.ndarray, ends: np.ndarray, staged: Staged) -> np.ndarray:
         """The slots of slices, made where they do not exist."""
-        at, there = self.slices.find(starts)
-        self._make_room(len(starts) - int(np.count_nonzero(there)))
-        slots, fresh = self.slices.resolve(starts, ends, at, there)
+        at, need = self.slices.find(starts)
+        self._make_room(need)
+        slots, fresh = self.slices.resolve(starts, ends, at, need)
         if len(fresh):
             # A slice that exists holds an event.
             staged.on_rollback(partial(self.slices.forget, fresh))
@@ -190,6 +233,14 @@ class Aligned(Engine):
         if self.settings.mode != "update" or self.watermark is None:
             return np.empty(0, np.int64)
         return np.flatnonzero(times < self.watermark)
+
+    def _touch(self, starts: np.ndarray) -> None:
+        """Remember slices that late events may lie in; some are in the same ones, and some in none of these."""
+        assert self.watermark is not None
+        self._touched.append(starts[starts < self.watermark])
+        if len(self._touched) > MANY_TOUCHES:
+            self._touched = [ascending(*self._touched)]
+        self.fresh_seen = True
 
     def note_time(self, high: Tick) -> None:
         """Know how far time has come, by an event that need not be in any window."""
@@ -231,12 +282,14 @@ class Aligned(Engine):
     def due(self, watermark: Tick) -> list[pa.RecordBatch]:
         bottom = self.clamp(self.lowest - 1)
         old_point = bottom if self.watermark is None else self.emission_point(self.watermark)
+        point = self.emission_point(watermark)
         emission = Emission(self, self.slices.slots)
         if self.fresh_seen and self.watermark is not None:
-            emission.revise(self._only(self._due(self.horizon(self.watermark), old_point), backlog=False))
+            emission.revise(self._only(self._revised(self.horizon(self.watermark), old_point), backlog=False))
         if self.backlog:
             emission.emit(self._only(self._due(bottom, old_point), backlog=True))
-        emission.emit(self._due(old_point, self.emission_point(watermark)))
+        if some_end(self.windows, old_point, point):
+            emission.emit(self._due(old_point, point))
         self._emission = emission
         return emission.batches
 
@@ -244,15 +297,32 @@ class Aligned(Engine):
         assert self._emission is not None
         self._emission.commit()
         self._emission = None
-        self.watermark = watermark
+        before, self.watermark = self.watermark, watermark
+        horizon = self.horizon(watermark)
+        if before is None or self.backlog or some_end(self.windows, self.horizon(before), horizon):
+            self.threshold = self._needed_from(horizon)
         self.backlog.clear()
-        self._let_go(watermark)
+        self._let_go(horizon)
 
     def abandon(self) -> None:
         self._emission = None
 
     def _due(self, after: Tick, until: Tick) -> Due:
-        due = due_windows(self.windows, self.slices, after, until)
+        """The windows that end in (after, until] and hold a slice."""
+        return self._there(due_windows(self.windows, self.slices.starts, after, until))
+
+    def _revised(self, after: Tick, until: Tick) -> Due:
+        """As `_due`, of the windows that hold a slice which late events may have changed."""
+        starts, touched = self.slices.starts, ascending(*self._touched)
+        if self.windows.origins and len(touched):
+            # A late event is in all windows that end behind it and begin at one point.
+            due = self._due(after, until)
+            return due.where((due.end > touched[0]) & (due.start <= touched[-1]))
+        due = self._there(due_windows(self.windows, touched, after, until))
+        return replace(due, first=np.searchsorted(starts, due.start), last=np.searchsorted(starts, due.end))
+
+    def _there(self, due: Due) -> Due:
+        """Of windows that were added later, those from where they are complete."""
         since = self.there_from
         if since and len(due):
             floor = np.array([since.get(n, self.lowest - self.windows.longest) for n in self.windows.names])
@@ -270,20 +340,24 @@ class Aligned(Engine):
 
     # -- letting go ------------------------------------------------------------------------------
 
-    def _let_go(self, watermark: Tick) -> None:
+    def _let_go(self, horizon: Tick) -> None:
         """Drop what no window needs any more: slices, events, memory."""
-        horizon = self.horizon(watermark)
-        self.threshold = self._needed_from(horizon)
-        evicted = self.slices.evict_before(self.threshold)
         if self.fresh_seen:
             self.forget_fresh()
         self.ledger.forget(horizon)
+        if self.threshold > self._evicted_to:
+            self._evict()
+        self._coalesce(horizon)
+
+    def _evict(self) -> None:
+        """Drop slices and events before the threshold, and memory that is not needed any more."""
+        self._evicted_to = self.threshold
+        evicted = self.slices.evict_before(self.threshold)
         for store in self.binding.stores.values():
             if isinstance(store, Log):
                 store.evict_before(self.threshold)
             elif isinstance(store, Multisets) and len(evicted):
                 store.reset(evicted)
-        self._coalesce(horizon)
         if len(evicted):
             idle = not len(self.slices) and sum(s.nbytes for s in self.stores()) > IDLE_BYTES
             # Room that was in use until now is likely to be so again.
@@ -295,23 +369,31 @@ class Aligned(Engine):
 
         It never goes back: a window that was added later asks for no slices that are gone.
         """
-        return max(self.threshold, self.windows.first_open_start(horizon, self.there_from))
+        return max(self.threshold, first_open_start(self.windows, horizon, self.there_from))
 
     def forget_fresh(self) -> None:
         """No event is new since the last advance."""
-        self.fresh.n[:] = 0
+        at = np.searchsorted(self.slices.starts, ascending(*self._touched))
+        self.fresh.reset(self.slices.slots[at])
+        self._touched.clear()
         self.fresh_seen = False
+
+    def recall_fresh(self) -> None:
+        """Know what is fresh by the counts alone, as they were restored."""
+        held = self.fresh.n.reshape(-1, self.stride)[self.slices.slots].any(axis=1)
+        self._touched = [self.slices.starts[held]]
 
     def _coalesce(self, horizon: Tick) -> None:
         """Join slices between which no live window begins (they were cut for windows now final)."""
         finished = int(np.searchsorted(self.slices.ends, horizon, side="right"))
-        if finished <= UNMERGED * self.windows.windows_per_event + FEW:
+        # Slices since a landmark are kept for ever: with many keys, few of them.
+        spare = FEW // max(1, self.keys.count) if self.windows.origins else FEW
+        if finished <= UNMERGED * self.windows.windows_per_event + spare:
             return
-        slices = copy(self.slices)
-        joined = slices.coalesce(self.windows.live_starts(horizon, self.threshold), horizon)
+        found = self.slices.joinable(self.windows.live_starts(horizon, self.threshold), horizon)
         # If the user's combine fails here, it will be named when a window needs it.
-        if joined is not None and self.absorb(*joined, self.keys.count):
-            self.slices = slices
+        if found is not None and self.absorb(found.into, found.taken, self.keys.count):
+            self.slices.join(found, horizon)
 
     def renumber(self, live: np.ndarray) -> None:
         self.resize(2 * len(self.slices) + 8, max(1, len(live)), live)
@@ -330,6 +412,7 @@ class Aligned(Engine):
 
     def begin_after(self, newest: Tick) -> Tick:
         """Begin in a running stream whose newest event is at `newest`: the first complete start."""
+        self._require_later(self.windows, newest)
         self.kept_from = next_after(newest)
         return first_start(self.windows, self.kept_from)
 
@@ -348,6 +431,8 @@ class Aligned(Engine):
 
     def add_window(self, name: str, window: Window) -> Tick | None:
         alone = WindowSet.of({name: window}, self.measure)
+        if self.highest_time is not None:
+            self._require_later(alone, self.highest_time)
         if self.windows.may_leave_gaps and self.highest_time is not None:
             # Events in gaps were not kept: nothing before the newest event is complete, now or later.
             self.kept_from = next_after(self.highest_time)
@@ -364,6 +449,15 @@ class Aligned(Engine):
             self.complete_from["window " + name] = start
         return start
 
+    def _require_later(self, windows: WindowSet, newest: Tick) -> None:
+        """An error if windows begin at a point that events have passed."""
+        for position, origin in windows.origins.items():
+            if origin <= newest:
+                raise QueryError(
+                    f"window {windows.names[position]!r} cannot be added: events since its landmark have passed "
+                    "and were not kept for it"
+                )
+
     def remove_window(self, name: str) -> None:
         """Stop answering a window."""
         self._change({n: w for n, w in self.query.windows.items() if n != name})
@@ -377,7 +471,7 @@ class Aligned(Engine):
         if len(self.slices):
             self.slices.mix(self.slices.ends[-1])
         if self.watermark is not None:
-            first = self.windows.first_open_start(self.horizon(self.watermark), self.there_from)
+            first = first_open_start(self.windows, self.horizon(self.watermark), self.there_from)
             self.threshold = max(self.threshold, first)
 
     def make_store(self, store: Store) -> Tick | None:

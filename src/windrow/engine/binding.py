@@ -63,8 +63,10 @@ class Binding:
         self.presence = Numbers(COUNT, 0, self.measure.dtype)
         self.stores: dict[StoreKey, Store] = {PRESENCE: self.presence}
         self.answers: dict[str, Answer] = {}
-        self.folded: list[tuple[Any, tuple[str, ...], Store]] = []
-        self.needs_arrival = self.has_own = self.has_log = False
+        self.own: list[tuple[tuple[str, ...], Numbers]] = []
+        self.others: list[tuple[tuple[str, ...], Store]] = []
+        self.logs: list[tuple[tuple[str, ...], Log]] = []
+        self.needs_arrival = self.has_own = False
         self.uncoded: set[str] = set()
         self.in_order: list[Store] = [self.presence]
         for name, aggregate in query.aggregates.items():
@@ -107,15 +109,19 @@ class Binding:
         self._arrange()
 
     def _arrange(self) -> None:
-        """What each batch needs to know: stores to fold, the user's own first, as they may fail."""
-        folded = [(partial, columns, s) for (partial, columns), s in self.stores.items()]
-        folded = [f for f in folded if f[2] is not self.presence]
-        self.folded = sorted(folded, key=lambda f: not (is_own(f[0]) and isinstance(f[2], Numbers)))
-        self.needs_arrival = any(
-            isinstance(s, Log) or (isinstance(s, Numbers) and s.timed) for _, _, s in self.folded
-        )
-        self.has_log = any(isinstance(s, Log) for _, _, s in self.folded)
-        self.has_own = any(is_own(partial) for partial, _, _ in self.folded)
+        """What each batch needs to know: the columns and the store of partials that are the user's own, which may
+        fail, of all others, and of the logs among these."""
+        self.own, self.others, self.logs = [], [], []
+        for (partial, columns), store in self.stores.items():
+            if isinstance(store, Numbers) and is_own(partial):
+                self.own.append((columns, store))
+            elif store is not self.presence:
+                self.others.append((columns, store))
+            if isinstance(store, Log):
+                self.logs.append((columns, store))
+        numbers = [store for store in self.stores.values() if isinstance(store, Numbers)]
+        self.needs_arrival = bool(self.logs) or any(store.timed for store in numbers)
+        self.has_own = any(is_own(partial) for partial, _ in self.stores)
         # Presence, then each store once, in the order of the aggregates: the same for equal queries, whatever was
         # added and removed on the way.
         found: dict[int, Store] = {id(self.presence): self.presence}

@@ -161,12 +161,12 @@ class Coder:
         self.text = is_text(type_)
         self.kept = 0
         self._wide = is_wide(type_)
-        self._may_be_oversized = pa.types.is_uint64(type_) or pa.types.is_decimal128(type_)
+        self.may_be_oversized = pa.types.is_uint64(type_) or pa.types.is_decimal128(type_)
         self.dictionary: pa.Array = pa.array([], text_type(type_)) if self.text else None
 
     def oversized(self, array: pa.Array) -> np.ndarray | None:
         """A mask of the rows whose value does not fit in 64 bits with a sign, or None."""
-        if not self._may_be_oversized or not len(array):
+        if not self.may_be_oversized or not len(array):
             return None
         width = self.type.bit_width // 64
         words = np.frombuffer(array.buffers()[1], np.int64)[width * array.offset :][: width * len(array)]

@@ -109,8 +109,8 @@ def neighbours(windows: WindowSet, times: np.ndarray) -> tuple[np.ndarray, np.nd
 
 
 def irregular_edges(windows: WindowSet, times: np.ndarray) -> list[np.ndarray]:
-    """The edges of each irregular window around `times`, sorted."""
-    return [placement.edges(times) for _, placement in windows.irregular]
+    """The edges of each window around `times` that lie on no progression, sorted."""
+    return [placement.edges(times) for placement in windows.uneven]
 
 
 def edges_between(windows: WindowSet, low: Tick, high: Tick) -> np.ndarray:
@@ -120,7 +120,7 @@ def edges_between(windows: WindowSet, low: Tick, high: Tick) -> np.ndarray:
     base, beyond = before[0], after[1]
     # Ticks as numbers of Python: their difference need not be an int64.
     inner = [_periodic_edges(windows, base.item(), low, high)]
-    for _, placement in windows.irregular:
+    for placement in windows.uneven:
         edges = np.union1d(*placement.windows(low, high))
         inner.append(edges[(edges > base) & (edges <= ends[1])])
     middle = inner[0] if len(inner) == 1 else ascending(*inner)
@@ -129,7 +129,7 @@ def edges_between(windows: WindowSet, low: Tick, high: Tick) -> np.ndarray:
 
 def edges_in(windows: WindowSet, low: np.ndarray, high: np.ndarray) -> np.ndarray:
     """As `edges_between`, of several stretches of time, which ascend and do not overlap; O(edges)."""
-    if windows.irregular:
+    if windows.uneven:
         parts = [edges_between(windows, a, b) for a, b in zip(low.tolist(), high.tolist(), strict=True)]
         # Neighbours have at most the edges between them in common.
         cut = [np.searchsorted(b, a[-1], side="right") for a, b in pairwise(parts)]
@@ -169,7 +169,7 @@ def estimate(windows: WindowSet, low: Tick, high: Tick) -> int:
     span = float(high) - float(low)
     edges = (span / windows.periods.astype(np.float64)).sum()
     # A date is a hundred times dearer than an edge of a periodic window.
-    edges += sum(100 * span / p.slide for _, p in windows.irregular if p.slide)
+    edges += sum(100 * span / p.slide for p in windows.uneven if p.slide)
     return int(min(edges, 1e18)) + 2 * len(windows.periods)
 
 
@@ -197,5 +197,5 @@ class Edges:
                 return edges_around(windows, times)
             else:
                 return edges_between(windows, low, high)
-        first, last = np.searchsorted(known, [low, high], side="right")
+        first, last = known.searchsorted(low, "right"), known.searchsorted(high, "right")
         return known[first - 1 : last + 1]

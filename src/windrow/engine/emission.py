@@ -6,6 +6,7 @@ so that a million keys times many windows never lie in memory as partials at onc
 
 from __future__ import annotations
 
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,6 +56,8 @@ class Ledger:
 
     def __init__(self) -> None:
         self._revisions: dict[tuple[str, Tick, Tick], np.ndarray] = {}
+        # The same windows by their ends: a heap.
+        self._ends: list[tuple[Tick, str, Tick]] = []
 
     def next_for(self, window: tuple[str, Tick, Tick], keys: np.ndarray) -> np.ndarray:
         """The numbers of the next revisions of `window` for `keys`."""
@@ -63,11 +66,20 @@ class Ledger:
 
     def raise_for(self, window: tuple[str, Tick, Tick], keys: np.ndarray, stride: int) -> None:
         """Count one more revision of `window` for `keys`."""
-        self._revisions.setdefault(window, np.zeros(stride, np.int32))[keys] += 1
+        if window not in self._revisions:
+            self._enter(window, np.zeros(stride, np.int32))
+        self._revisions[window][keys] += 1
+
+    def _enter(self, window: tuple[str, Tick, Tick], row: np.ndarray) -> None:
+        name, start, end = window
+        self._revisions[window] = row
+        heappush(self._ends, (end, name, start))
 
     def forget(self, horizon: Tick) -> None:
-        """Drop the windows that are final."""
-        self._revisions = {w: row for w, row in self._revisions.items() if w[2] > horizon}
+        """Drop the windows that are final; O(log windows) for each of them."""
+        while self._ends and self._ends[0][0] <= horizon:
+            end, name, start = heappop(self._ends)
+            self._revisions.pop((name, start, end), None)
 
     def drop(self, name: str) -> None:
         """Forget all windows of this name."""
@@ -84,7 +96,8 @@ class Ledger:
         return [(*window, row) for window, row in self._revisions.items()]
 
     def load(self, entries: list[tuple[str, Tick, Tick, np.ndarray]]) -> None:
-        self._revisions = {(name, start, end): row for name, start, end, row in entries}
+        for name, start, end, row in entries:
+            self._enter((name, start, end), row)
 
 
 class Emission:
@@ -94,7 +107,6 @@ class Emission:
         self._engine = engine
         self._slots = slots
         self._schema = engine.result_schema
-        self._names = pa.array(engine.windows.names, pa.string())
         # For how many keys each window is answered: one, where slices are kept per key.
         self._keys: int = engine.keys_per_window
         self.batches: list[pa.RecordBatch] = []
@@ -130,11 +142,13 @@ class Emission:
         """Rows for windows that late events have changed since they were given out."""
         engine = self._engine
         for block in self._blocks(due):
-            fresh = engine.merged(engine.fresh, block, self._slots, self._keys)[1]
-            rows = np.flatnonzero(fresh)
+            changed = engine.merged(engine.fresh, block, self._slots, self._keys)[1] > 0
+            present = self._merged_presence(block)
+            rows = np.flatnonzero(changed & (present > 0))
             if not len(rows):
                 continue
-            known = self._merged_presence(block)[rows] > fresh[rows]
+            fresh = engine.merged(engine.fresh, block.deciding, self._slots, self._keys)[1]
+            known = present[rows] > fresh[rows]
             picked = self._rows(block, rows)
             revision = np.zeros(len(rows), np.int64)
             self._number_revisions(block, picked, known, revision)
@@ -162,11 +176,14 @@ class Emission:
         largest = max(store.cell_bytes for store in self._engine.stores())
         cells = min(BLOCK_CELLS, BLOCK_BYTES // max(1, largest))
         size = max(1, cells // max(1, self._keys))
+        if len(due) <= size:
+            return [due]
         return [due.where(slice(i, i + size)) for i in range(0, len(due), size)]
 
     def _merged_presence(self, block: Due) -> np.ndarray:
+        """How many events decide that there is a window, for each of them and each key."""
         engine = self._engine
-        return engine.merged(engine.presence, block, self._slots, self._keys)[1]
+        return engine.merged(engine.presence, block.deciding, self._slots, self._keys)[1]
 
     def _present(self, block: Due) -> np.ndarray | None:
         """Windows x keys that hold an event; None if all do, as they must where there is one key and each slice has some."""
@@ -203,8 +220,9 @@ class Emission:
     ) -> None:
         engine = self._engine
         columns = [column.take(pa.array(key)) for column in engine.keys.columns]
-        spec = pa.array(block.spec[window].astype(np.int32))
-        columns.append(pa.DictionaryArray.from_arrays(spec, self._names, safe=False))
+        spec = block.spec[window].astype(np.int32)
+        codes = pa.Array.from_buffers(pa.int32(), len(spec), [None, pa.py_buffer(spec)])
+        columns.append(pa.DictionaryArray.from_arrays(codes, engine.windows.labels, safe=False))
         columns += [engine.measure.array(block.start[window]), engine.measure.array(block.end[window])]
         columns += aggregates
         self.batches.append(pa.RecordBatch.from_arrays([*columns, *extra], schema=self._schema))

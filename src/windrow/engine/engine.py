@@ -106,6 +106,7 @@ class Engine:
                 self.measure.ticks(size, what=f"window {name!r}: {what}")
         self.lowest, high = self.reach()
         self.highest = high - self.lateness
+        self._before_all, self._behind_all = self.lowest - 1, self.highest + self.windows.longest
         span = self.measure.highest - self.measure.lowest
         if not self.lowest < self.highest or self.lateness > span // 2:
             raise QueryError(
@@ -119,7 +120,7 @@ class Engine:
 
     def near(self, tick: Tick) -> Tick:
         """A tick that is before, at or after the same context-free windows, and safe for arithmetic."""
-        return min(max(tick, self.lowest - 1), self.highest + self.windows.longest)
+        return min(max(tick, self._before_all), self._behind_all)
 
     def clamp(self, tick: Tick) -> Tick:
         """A tick that is before, at or after the same windows."""
@@ -155,7 +156,9 @@ class Engine:
         """Rows that cannot be taken in because of a value: the column, a mask, the reason."""
         found = []
         for name, coder in self.binding.coders.items():
-            wrong = None if name in self.binding.derived else coder.oversized(batch.column(name))
+            if not coder.may_be_oversized or name in self.binding.derived:
+                continue
+            wrong = coder.oversized(batch.column(name))
             if wrong is not None:
                 found.append((name, wrong, "does not fit in 64 bits"))
         return found
@@ -200,9 +203,7 @@ class Engine:
 
         Cells are saved for a rollback if there is a `staged`; others are those of slices that nobody knows yet.
         """
-        for spec, columns, store in self.binding.folded:
-            if (is_own(spec) and isinstance(store, Numbers)) is not own:
-                continue
+        for columns, store in self.binding.own if own else self.binding.others:
             rows, inputs = inputs_of(events.encoded, columns)
             stamps: tuple[np.ndarray, ...] = ()
             if isinstance(store, Numbers) and store.timed:
@@ -334,9 +335,7 @@ class Engine:
 
     def keep(self, events: Foldable, numbers: np.ndarray | None, inside: np.ndarray | None) -> None:
         """Keep the events themselves where an aggregate needs them; `inside` are rows in some window."""
-        for _, columns, store in self.binding.folded:
-            if not isinstance(store, Log):
-                continue
+        for columns, store in self.binding.logs:
             rows, inputs = inputs_of(events.encoded, columns)
             which = np.arange(len(events.times)) if rows is None else rows
             if inside is not None:
@@ -345,13 +344,9 @@ class Engine:
             owners = np.zeros(len(which), np.int64) if numbers is None else numbers[which]
             store.take(owners, events.times[which], events.stamps[which], inputs)
 
-    def own_stores(self) -> list[Numbers]:
-        """The partials that are made by functions of the user's."""
-        return [s for spec, _, s in self.binding.folded if is_own(spec) and isinstance(s, Numbers)]
-
     def absorb_own(self, into: np.ndarray, taken: np.ndarray, keys: int, staged: Staged) -> None:
         """Join slots `taken` onto slots `into`, of the user's own partials, which may fail."""
-        for store in self.own_stores():
+        for _, store in self.binding.own:
             slots = np.unique(into)
             staged.on_rollback(store.saved((slots[:, None] * store.stride + np.arange(keys)).ravel()))
             try:
@@ -362,7 +357,7 @@ class Engine:
 
     def absorb_others(self, into: np.ndarray, taken: np.ndarray, keys: int) -> None:
         """The same of all other partials."""
-        own = self.own_stores()
+        own = [store for _, store in self.binding.own]
         for store in self.stores():
             if store not in own:
                 store.absorb(into, taken, keys)

@@ -52,7 +52,7 @@ def obstacle(query: QuerySpec, schema: pa.Schema) -> str | None:
 def obstacle_of(query: QuerySpec, binding: Binding) -> str | None:
     """As `obstacle`, of a query that is bound to its types."""
     for name, window in query.windows.items():
-        if window.layout != "aligned" and window.gap is None:
+        if (window.layout != "aligned" or window.since is not None) and window.gap is None:
             return (
                 f"window {name!r} ({window}) does not cut all keys alike, and is no session of a static gap"
             )

@@ -16,6 +16,8 @@ from windrow.engine.cache import jit
 from windrow.engine.cutting import extent
 from windrow.errors import QueryError
 
+SIGNED = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
+
 EMPTY = -1
 SMALL_RANGE = 1 << 22
 # Keys can be spread over so many buckets.
@@ -281,7 +283,7 @@ class Words:
         """The number of each word, and the rows at which new words first appear."""
         out = np.empty(len(words), np.int32)
         direct = len(words) > 0 and self._reach(words)
-        done, rows = 0, [np.empty(0, np.int64)]
+        done, rows = 0, []
         while done < len(words):
             fresh = np.empty(len(self._known), np.int64)
             start = self.count
@@ -290,17 +292,18 @@ class Words:
                 self.count, passed = number_directly(words[done:], self._base, self._direct, *state)
             else:
                 self.count, passed = number_words(words[done:], self._table, *state)
-            rows.append(fresh[start : self.count] + done)
+            if self.count > start:
+                rows.append(fresh[start : self.count] + done)
             done += passed
             if done < len(words):
                 self._grow()
-        return out, np.concatenate(rows)
+        return out, np.concatenate(rows) if rows else np.empty(0, np.int64)
 
     def _reach(self, words: np.ndarray) -> bool:
         """Make the direct table reach all words, if they lie near enough to each other."""
         if self._direct is None:
             return False
-        low, high = (int(w) for w in extent(words))
+        low, high = extent(words)
         size = len(self._direct)
         if size and low >= self._base and high < self._base + size:
             return True
@@ -443,6 +446,7 @@ class Keys:
         for field in schema:
             _require_hashable(field)
         self.schema = pa.schema([f.with_type(_stored(f.type)) for f in schema])
+        self._kinds = [(f.name, f.type) for f in self.schema]
         self._columns = [Column(f) for f in self.schema]
         self._joins = [Words() for _ in range(len(schema) - 1)]
         self._parts: list[pa.RecordBatch] = []
@@ -452,7 +456,7 @@ class Keys:
         """The key number of each row; None where the query has no key."""
         if not len(self.schema):
             return None
-        arrays = [normalised(batch.column(f.name), f.type) for f in self.schema]
+        arrays = [normalised(batch.column(name), kind) for name, kind in self._kinds]
         numbers, fresh = self._columns[0].number(arrays[0])
         for i in range(1, len(arrays)):
             other, _ = self._columns[i].number(arrays[i])
@@ -578,8 +582,9 @@ def words_of(array: pa.Array) -> np.ndarray:
     if pa.types.is_boolean(kind):
         return array.cast(pa.int64()).to_numpy(zero_copy_only=False)
     width = kind.bit_width // 8
-    raw = np.frombuffer(array.buffers()[1], np.uint8)[array.offset * width :][: len(array) * width]
-    return raw.view(f"i{width}").astype(np.int64)
+    # A copy, so that the loops over words are compiled for arrays that can be written alone.
+    data = np.frombuffer(array.buffers()[1], SIGNED[width])
+    return data[array.offset : array.offset + len(array)].astype(np.int64)
 
 
 def in_words(data: np.ndarray) -> np.ndarray:

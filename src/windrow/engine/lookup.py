@@ -53,6 +53,14 @@ def lookup(values: np.ndarray, low: Any, high: Any) -> tuple[Any, Any, Any, np.n
     return low, scale, shift, table
 
 
+def unguided(values: np.ndarray) -> tuple[Any, Any, Any, np.ndarray]:
+    """As `lookup`, of very few values: a table of one step, from which all of them are looked at."""
+    one = np.zeros(1, np.int32)
+    if values.dtype.kind == "f":
+        return values[0], values.dtype.type(0.0), np.int64(0), one
+    return values[0], np.int64(1), np.int64(63), one
+
+
 @jit
 def first_not_before(values, point, base, scale, shift, table):  # type: ignore[no-untyped-def]
     """The first position whose value is at or after `point` (the number of values, if none is)."""

@@ -11,8 +11,7 @@ mode, w in update mode). An error in either call leaves the operator as it was.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -92,8 +91,7 @@ class Operator:
     def _process(self, batch: pa.RecordBatch) -> None:
         self.prepare(batch.schema)
         if batch.num_rows:
-            with self._whole():
-                self._sort_out(*self._read(batch))
+            self._whole(lambda: self._sort_out(*self._read(batch)))
 
     def _read(self, batch: pa.RecordBatch) -> tuple[Events, np.ndarray | None, Culprits]:
         """The events of a batch, rows without a time, and rows that are bad for another reason of time."""
@@ -128,17 +126,17 @@ class Operator:
             raise QueryError(f"slices that were made elsewhere cannot be taken: {why}")
         parcel = Parcel.read(batch, self.engines[0])
         if len(parcel):
-            with self._whole():
-                self._hand_over(parcel)
+            self._whole(lambda: self._hand_over(parcel))
 
-    @contextmanager
-    def _whole(self) -> Iterator[None]:
-        """A batch is taken whole or not at all, whatever stops it."""
-        before = replace(self.counters), len(self._late), len(self._bad), self.highest_time
+    def _whole(self, take: Callable[[], None]) -> None:
+        """Take a batch whole or not at all, whatever stops it."""
+        counted = vars(self.counters).copy()
+        late, bad, highest_time = len(self._late), len(self._bad), self.highest_time
         try:
-            yield
+            take()
         except BaseException:
-            self.counters, late, bad, self.highest_time = before
+            vars(self.counters).update(counted)
+            self.highest_time = highest_time
             del self._late[late:], self._bad[bad:]
             raise
 
@@ -223,8 +221,10 @@ class Operator:
         high, count = load.high, load.count()
         lates = [engine.too_late(load) for engine in self.engines]
         late_events, missed = 0, [0]
-        masks = [None if late is None else late[0] for late in lates]
+        masks: list[np.ndarray | None] = [None] * len(lates)
         if any(late is not None for late in lates):
+            lates = judged_together(self.engines, lates)
+            masks = [None if late is None else late[0] for late in lates]
             gone, late_events = self._set_late_aside(load, lates, missed)
             if gone.any():
                 load = load.where(~gone)
@@ -248,11 +248,11 @@ class Operator:
         for engine in self.engines:
             if isinstance(engine, Aligned):
                 engine.note_time(high)
-        self.counters.arrivals += count
         # What several engines count may be the same events.
         self.counters.partly_late += max(missed)
-        self._note_time(high)
+        self.counters.arrivals += count
         self.counters.events += count - late_events
+        self._note_time(high)
 
     def _set_late_aside(
         self, load: Events | Parcel, lates: list[Any], missed: list[int]

@@ -7,6 +7,9 @@
 Slices are kept in time order and never overlap; slots are reused as slices die, so nothing moves in
 memory when the watermark passes. The partials of a slice are `stride` cells, one per key.
 
+`starts`, `ends` and `slots` are views of arrays with room behind them. A slice behind all others costs O(1), amortised; so
+does one that is evicted, and one between others as many moves as there are slices behind it.
+
 Normally a slice lies between two neighbouring edges. After a window was added or removed, and where
 slices were coalesced, older slices may be wider or narrower than that: up to `mixed_until`, edges are
 reconciled with the slices that are there, and a slice is never split.
@@ -14,22 +17,88 @@ reconciled with the slices that are there, and a slice is never split.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from windrow.engine.arrays import ascending
+from windrow.engine.cache import jit
 from windrow.measure import Tick
 
 
+class Joinable(NamedTuple):
+    """Slices that can be joined, all of them `among` the first: slots `into` absorb slots `taken`, in time order.
+
+    `leads` says which of these slices stay, and `ends` where they end then.
+    """
+
+    among: int
+    leads: np.ndarray
+    ends: np.ndarray
+    into: np.ndarray
+    taken: np.ndarray
+
+
+@jit
+def find_starts(known, starts, at):  # type: ignore[no-untyped-def]
+    """Where each start is in `known`, or -1 - the place where it would be; both ascend. How many are not there."""
+    missing = 0
+    j = known.shape[0]
+    if starts.shape[0] > 0 and j > 0 and starts[0] <= known[j - 1]:
+        j = np.searchsorted(known, starts[0])
+    for i in range(starts.shape[0]):
+        while j < known.shape[0] and known[j] < starts[i]:
+            j += 1
+        at[i] = j
+        if j == known.shape[0] or known[j] > starts[i]:
+            at[i] = -1 - j
+            missing += 1
+    return missing
+
+
+@jit
+def insert_slices(starts, ends, slots, count, at, new_starts, new_ends, free, fresh, found):  # type: ignore[no-untyped-def]
+    """Put the slices that are not there before their places, as `find_starts` gives them in `at`; slot of each in `found`.
+
+    The `count` slices have room behind them; free: slots for the new ones, the first for the last, which are also
+    written to `fresh`, in order of time.
+    """
+    source = count
+    target = count + fresh.shape[0]
+    new = 0
+    for i in range(at.shape[0] - 1, -1, -1):
+        if at[i] >= 0:
+            found[i] = slots[at[i]]
+            continue
+        while source > -1 - at[i]:
+            source -= 1
+            target -= 1
+            starts[target] = starts[source]
+            ends[target] = ends[source]
+            slots[target] = slots[source]
+        target -= 1
+        starts[target] = new_starts[i]
+        ends[target] = new_ends[i]
+        found[i] = slots[target] = free[new]
+        new += 1
+        fresh[fresh.shape[0] - new] = found[i]
+
+
 class Slices:
-    """See the module."""
+    """All live slices of an engine, in order of time; `capacity` slots of the arena are theirs or free."""
 
     def __init__(self, dtype: np.dtype) -> None:
-        self.starts = np.empty(0, dtype)
-        self.ends = np.empty(0, dtype)
-        self.slots = np.empty(0, np.int64)
         self.capacity = 0
         self.mixed_until: Tick | None = None
         self._free = np.empty(0, np.int64)
+        self._free_count = 0
+        self._columns = (np.empty(0, dtype), np.empty(0, dtype), np.empty(0, np.int64))
+        self._show(0, 0)
+
+    def _show(self, begin: int, count: int) -> None:
+        """Let the views be these places of the columns."""
+        self._begin = begin
+        self.starts, self.ends, self.slots = (column[begin : begin + count] for column in self._columns)
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -38,7 +107,10 @@ class Slices:
         """Edges that respect the slices that exist: none inside a slice, all of a slice's own."""
         if self.mixed_until is None or not len(self) or edges[0] >= self.mixed_until:
             return edges
-        near = (self.ends >= edges[0]) & (self.starts <= edges[-1])
+        near = slice(
+            int(np.searchsorted(self.ends, edges[0])),
+            int(np.searchsorted(self.starts, edges[-1], side="right")),
+        )
         edges = ascending(edges, self.starts[near], self.ends[near])
         return edges[~self.splits(edges)]
 
@@ -52,40 +124,37 @@ class Slices:
         if seen < end < self.ends[-1]:
             self.ends[-1] = end
 
-    def find(self, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where slices with these starts are or would be, and whether they are there."""
-        if not len(self) or (len(starts) and starts[0] > self.starts[-1]):
-            return np.full(len(starts), len(self)), np.zeros(len(starts), bool)
-        at = np.searchsorted(self.starts, starts)
-        there = at < len(self)
-        there[there] = self.starts[at[there]] == starts[there]
-        return at, there
+    def enclose(self, low: Tick, high: Tick) -> bool:
+        """Whether times from `low` to `high` lie between the first and the last slice; some may lie in none."""
+        return len(self) > 0 and bool(self.starts[0] <= low and high < self.ends[-1])
+
+    def find(self, starts: np.ndarray) -> tuple[np.ndarray, int]:
+        """Where slices with these starts are (-1 - i: one would be at i), and how many are not there."""
+        at = np.empty(len(starts), np.int64)
+        return at, find_starts(self.starts, starts, at)
 
     def resolve(
-        self, starts: np.ndarray, ends: np.ndarray, at: np.ndarray, there: np.ndarray
+        self, starts: np.ndarray, ends: np.ndarray, at: np.ndarray, need: int
     ) -> tuple[np.ndarray, np.ndarray]:
         """The slot of each slice, made where it does not exist, and the slots that are new.
 
-        `at` and `there` are what `find` gives, and there must be `room`.
+        `at` and `need` are what `find` gives, and there must be `room`.
         """
-        need = len(starts) - int(np.count_nonzero(there))
-        slots = fresh = self._free[:need]
-        self._free = self._free[need:]
-        new: np.ndarray | slice = slice(None)
-        if need < len(starts):
-            new = ~there
-            slots = np.empty(len(starts), np.int64)
-            slots[there], slots[new] = self.slots[at[there]], fresh
         if need == 0:
-            return slots, fresh
-        if at[np.argmin(there)] == len(self):
-            self.starts = np.concatenate([self.starts, starts[new]])
-            self.ends = np.concatenate([self.ends, ends[new]])
-            self.slots = np.concatenate([self.slots, fresh])
-        else:
-            self.starts = np.insert(self.starts, at[new], starts[new])
-            self.ends = np.insert(self.ends, at[new], ends[new])
-            self.slots = np.insert(self.slots, at[new], fresh)
+            return self.slots[at], self.slots[:0]
+        self._free_count -= need
+        free = self._free[self._free_count : self._free_count + need]
+        slots, fresh = np.empty(len(starts), np.int64), np.empty(need, np.int64)
+        count = len(self)
+        if self._begin + count + need > len(self._columns[0]):
+            self._columns = tuple(  # type: ignore[assignment]
+                np.concatenate([column, np.empty(need + count // 2 + 8, column.dtype)])
+                for column in (self.starts, self.ends, self.slots)
+            )
+            self._begin = 0
+        columns = (column[self._begin :] for column in self._columns)
+        insert_slices(*columns, count, at, starts, ends, free, fresh, slots)
+        self._show(self._begin, count + need)
         return slots, fresh
 
     def room(self, need: int, *, tight: bool) -> int:
@@ -93,55 +162,68 @@ class Slices:
 
         `tight` adds a quarter and no more, for slices that are large because there are many keys, or for very many.
         """
-        if need <= len(self._free):
+        if need <= self._free_count:
             return self.capacity
         least = len(self) + need
         return least + (least // 4 if tight else least + 8)
 
     def repack(self, capacity: int) -> None:
         """The slices move to slots 0, 1, 2, ... of an arena of `capacity` slots."""
-        self.slots = np.arange(len(self))
-        self._free = np.arange(len(self), capacity)
+        self.slots[:] = np.arange(len(self))
+        self._free = np.arange(capacity - 1, -1, -1)
+        self._free_count = capacity - len(self)
         self.capacity = capacity
+
+    def restore(self, starts: np.ndarray, ends: np.ndarray, capacity: int) -> None:
+        """Have these slices, in slots 0, 1, 2, ..."""
+        self._columns = (starts.copy(), ends.copy(), np.empty(len(starts), np.int64))
+        self._show(0, len(starts))
+        self.repack(capacity)
+
+    def _release(self, slots: np.ndarray) -> None:
+        """These slots are free again."""
+        self._free[self._free_count : self._free_count + len(slots)] = slots
+        self._free_count += len(slots)
 
     def forget(self, slots: np.ndarray) -> None:
         """Let go of the slices in these slots, as if they had never been made."""
         keep = ~np.isin(self.slots, slots)
-        self.starts, self.ends, self.slots = self.starts[keep], self.ends[keep], self.slots[keep]
-        self._free = np.concatenate([self._free, slots])
+        self._columns = (self.starts[keep], self.ends[keep], self.slots[keep])
+        self._show(0, len(self._columns[0]))
+        self._release(slots)
 
     def evict_before(self, threshold: Tick) -> np.ndarray:
         """Let go of the slices that begin before `threshold`; the slots they had."""
         count = int(np.searchsorted(self.starts, threshold))
-        freed = self.slots[:count]
+        freed = self.slots[:count].copy()
         if count:
-            self._free = np.concatenate([self._free, freed])
-            self.starts = self.starts[count:].copy()
-            self.ends = self.ends[count:].copy()
-            self.slots = self.slots[count:].copy()
+            self._release(freed)
+            self._show(self._begin + count, len(self) - count)
         return freed
 
-    def coalesce(self, boundaries: np.ndarray, horizon: Tick) -> tuple[np.ndarray, np.ndarray] | None:
-        """Join neighbours that end at or before `horizon` and have no boundary between them.
-
-        Gives (into, taken): the slots to absorb and the slots absorbed, in time order; None if there
-        is nothing to join.
-        """
+    def joinable(self, boundaries: np.ndarray, horizon: Tick) -> Joinable | None:
+        """Neighbours that end at or before `horizon` and have no boundary between them; None if there are none."""
         count = int(np.searchsorted(self.ends, horizon, side="right"))
         group = np.searchsorted(boundaries, self.starts[:count], side="right")
         leads = np.ones(count, bool)
         leads[1:] = group[1:] != group[:-1]
         if leads.all():
             return None
-        leader = np.flatnonzero(leads)[np.cumsum(leads) - 1]
-        into, taken = self.slots[leader[~leads]], self.slots[:count][~leads]
-        last = np.append(np.flatnonzero(leads)[1:], count) - 1
-        self.ends = np.concatenate([self.ends[:count][last], self.ends[count:]])
-        self.starts = np.concatenate([self.starts[:count][leads], self.starts[count:]])
-        self.slots = np.concatenate([self.slots[:count][leads], self.slots[count:]])
-        self._free = np.concatenate([self._free, taken])
+        leading = np.flatnonzero(leads)
+        leader = leading[np.cumsum(leads) - 1]
+        last = np.append(leading[1:], count) - 1
+        return Joinable(count, leads, self.ends[last], self.slots[leader[~leads]], self.slots[:count][~leads])
+
+    def join(self, found: Joinable, horizon: Tick) -> None:
+        """Join slices whose partials have been joined; O(slices that end at or before the horizon)."""
+        count, leads = found.among, found.leads
+        gone = len(found.taken)
+        self.starts[gone:count] = self.starts[:count][leads]
+        self.slots[gone:count] = self.slots[:count][leads]
+        self.ends[gone:count] = found.ends
+        self._show(self._begin + gone, len(self) - gone)
+        self._release(found.taken)
         self.mix(horizon)
-        return into, taken
 
     def mix(self, until: Tick) -> None:
         """From now on, do not trust that slices before `until` lie between neighbouring edges."""
@@ -149,4 +231,4 @@ class Slices:
 
     @property
     def nbytes(self) -> int:
-        return int(self.starts.nbytes + self.ends.nbytes + self.slots.nbytes + self._free.nbytes)
+        return int(sum(column.nbytes for column in self._columns) + self._free.nbytes)

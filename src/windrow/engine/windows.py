@@ -7,19 +7,21 @@ years costs nothing.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from windrow.engine.cache import jit
-from windrow.engine.lookup import first_not_before, lookup
-from windrow.engine.slices import Slices
+from windrow.engine.lookup import first_not_before, lookup, unguided
 from windrow.measure import Tick
-from windrow.planner.window_set import WindowSet
+from windrow.planner.window_set import NEVER, WindowSet
 
 STRETCH = 8192
 FIRST_ROOM = 1 << 20
+# Among so few slices one is found without a table.
+FEW_SLICES = 32
 
 
 @dataclass
@@ -38,6 +40,8 @@ class Due:
     last: np.ndarray
     key: np.ndarray | None = None
     order: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None = None
+    # The first slice of the last step of each window, where a key has a window only if it has an event there.
+    shown: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.spec)
@@ -68,8 +72,14 @@ class Due:
         key = None if self.key is None else self.key[keep]
         o = self.order
         order = None if o is None else (o[0][keep], o[1][keep], o[2][keep], o[3][keep])
+        shown = None if self.shown is None else self.shown[keep]
         edges = self.start[keep], self.end[keep]
-        return Due(self.spec[keep], *edges, self.first[keep], self.last[keep], key, order)
+        return Due(self.spec[keep], *edges, self.first[keep], self.last[keep], key, order, shown)
+
+    @property
+    def deciding(self) -> Due:
+        """The slices that decide for which keys there is a window: all of its slices, or those of its last step."""
+        return self if self.shown is None else replace(self, first=self.shown)
 
 
 @jit
@@ -81,6 +91,26 @@ def first_ending_after(point, every, offset, whole, rest):  # type: ignore[no-un
     while offset + (k + whole) * every + rest <= point:
         k += 1
     return k
+
+
+@jit
+def one_ends(every, offset, whole, rest, after, until):  # type: ignore[no-untyped-def]
+    """Whether a window ends in (after, until]."""
+    for i in range(every.shape[0]):
+        k = first_ending_after(after, every[i], offset[i], whole[i], rest[i])
+        if offset[i] + (k + whole[i]) * every[i] + rest[i] <= until:
+            return True
+    return False
+
+
+@jit
+def first_open(every, offset, whole, rest, horizon, floor):  # type: ignore[no-untyped-def]
+    """The earliest start of a window that ends after `horizon`, of each kind no earlier than its floor."""
+    starts = floor.copy()
+    for i in range(every.shape[0]):
+        k = first_ending_after(horizon, every[i], offset[i], whole[i], rest[i])
+        starts[i] = max(offset[i] + k * every[i], floor[i])
+    return starts.min()
 
 
 @jit
@@ -156,10 +186,13 @@ def periodic_due(windows: WindowSet, starts: np.ndarray, after: Tick, until: Tic
     """The periodic windows of `due_windows`; there is at least one slice."""
     parameters = (windows.every, windows.offset, windows.whole, windows.rest)
     bounds = (starts.dtype.type(after), starts.dtype.type(until))
-    table = lookup(starts, starts[0], starts[-1])
-    spread = min(float(until), float(starts[-1] + windows.longest)) - max(float(after), float(starts[0]))
-    guess = float((max(spread, 0.0) / windows.every).sum()) + 2 * len(windows.every)
-    room = int(min(guess, max(FIRST_ROOM, len(starts)))) + 64
+    if len(starts) <= FEW_SLICES:
+        table, room = unguided(starts), 8 * (len(starts) + len(windows.every))
+    else:
+        table = lookup(starts, starts[0], starts[-1])
+        spread = min(float(until), float(starts[-1] + windows.longest)) - max(float(after), float(starts[0]))
+        guess = float((max(spread, 0.0) / windows.every).sum()) + 2 * len(windows.every)
+        room = int(min(guess, max(FIRST_ROOM, len(starts)))) + 64
     while True:
         dtypes = (np.int64, starts.dtype, starts.dtype, np.int64, np.int64)
         found = [np.empty(room, d) for d in dtypes]
@@ -170,28 +203,71 @@ def periodic_due(windows: WindowSet, starts: np.ndarray, after: Tick, until: Tic
         room *= 4
 
 
-def due_windows(windows: WindowSet, slices: Slices, after: Tick, until: Tick) -> Due:
-    """Windows that end in (after, until] and hold a slice."""
-    starts = slices.starts
+def some_end(windows: WindowSet, after: Tick, until: Tick) -> bool:
+    """Whether a window may end in (after, until]; False is certain."""
+    if windows.irregular:
+        return after < until
+    bounds = windows.measure.dtype.type(after), windows.measure.dtype.type(until)
+    return bool(one_ends(windows.every, windows.offset, windows.whole, windows.rest, *bounds))
+
+
+def first_open_start(windows: WindowSet, horizon: Tick, since: Mapping[str, Tick] = NEVER) -> Tick:
+    """The earliest start of a window that ends after `horizon`; all before it is finished. See `WindowSet.are_over`.
+
+    Windows of a name that `since` knows are there from that start on.
+    """
+    lowest = windows.measure.lowest
+    candidates = []
+    if len(windows.every):
+        floor = np.full(len(windows.every), lowest, windows.every.dtype)
+        if since:
+            floor = np.array([since.get(name, lowest) for name in windows.names], floor.dtype)[windows.owner]
+        point = windows.every.dtype.type(horizon)
+        first = first_open(windows.every, windows.offset, windows.whole, windows.rest, point, floor)
+        candidates.append(first)
+    for owner, placement in windows.irregular:
+        first = placement.first_open(horizon, since.get(windows.names[owner], lowest))
+        candidates += [] if first is None else [first]
+    return min(candidates, default=horizon)
+
+
+def due_windows(windows: WindowSet, starts: np.ndarray, after: Tick, until: Tick) -> Due:
+    """Windows that end in (after, until] and hold one of the slices that begin at `starts`, which ascend.
+
+    It costs as much as there are windows to give, and slices from the start of the first of them on.
+    """
+    near = slice(0, int(starts.searchsorted(starts.dtype.type(until))))
+    if near.stop and after - windows.margin > starts[0].item():
+        near = slice(int(starts.searchsorted(starts.dtype.type(after - windows.margin))), near.stop)
+    due = _due_among(windows, starts[near], after, until)
+    for places in (due.first, due.last, due.shown) if near.start else ():
+        if places is not None:
+            places += near.start
+    for owner, origin in windows.origins.items() if len(due) else ():
+        due.first[due.spec == owner] = starts.searchsorted(starts.dtype.type(origin))
+    return due
+
+
+def _due_among(windows: WindowSet, starts: np.ndarray, after: Tick, until: Tick) -> Due:
+    """As `due_windows`, among these slices alone; where windows begin at one point, `first` is not known."""
+    if not len(starts):
+        none = np.empty(0, np.int64)
+        return Due(none, starts, starts, none, none)
     parts = []
-    if len(starts) and len(windows.every):
+    if len(windows.every):
         parts.append(periodic_due(windows, starts, after, until))
     for owner, placement_ in windows.irregular:
-        if not len(starts):
-            continue
         begin, finish = placement_.windows_at(starts)
         keep = (finish > after) & (finish <= until)
         begin, finish = begin[keep], finish[keep]
         first, last = np.searchsorted(starts, begin), np.searchsorted(starts, finish)
         full = last > first
-        spec = np.full(int(full.sum()), owner)
-        parts.append(Due(spec, begin[full], finish[full], first[full], last[full]))
-    if len(parts) == 1:
-        return parts[0]
-    if not parts:
-        none = np.empty(0, np.int64)
-        return Due(none, starts[:0], starts[:0], none, none)
-    return joined(parts)
+        begin, finish, first, last = begin[full], finish[full], first[full], last[full]
+        shown = None
+        if owner in windows.origins:
+            shown, begin = first.copy(), np.full(len(begin), windows.origins[owner], begin.dtype)
+        parts.append(Due(np.full(len(begin), owner), begin, finish, first, last, shown=shown))
+    return parts[0] if len(parts) == 1 else joined(parts)
 
 
 def joined(parts: list[Due]) -> Due:
@@ -199,12 +275,15 @@ def joined(parts: list[Due]) -> Due:
     names = ("spec", "start", "end", "first", "last")
     spec, start, end, first, last = (np.concatenate([getattr(p, name) for p in parts]) for name in names)
     key = np.concatenate([p.key for p in parts if p.key is not None]) if parts[0].key is not None else None
+    shown = None
+    if any(part.shown is not None for part in parts):
+        shown = np.concatenate([p.first if p.shown is None else p.shown for p in parts])
     order = None
     if any(part.order is not None for part in parts):
         o = [part.order or by_time(part) for part in parts]
         t0, a0, t1, a1 = (np.concatenate([columns[i] for columns in o]) for i in range(4))
         order = (t0, a0, t1, a1)
-    return Due(spec, start, end, first, last, key, order)
+    return Due(spec, start, end, first, last, key, order, shown)
 
 
 def by_time(due: Due) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

@@ -1,7 +1,7 @@
 """All windows of a query, placed on one measure, as arrays.
 
 Periodic windows (tumbling, sliding, each step of a cumulate window) are five numbers each; the
-engine's loops run over these arrays. Irregular ones (calendar, band) stay objects. For slicing,
+engine's loops run over these arrays. Irregular ones (calendar, band, the steps of a landmark) stay objects. For slicing,
 every periodic window is one or two arithmetic progressions of *edges*: its starts, and its ends
 where they fall between starts (Scotty, section 7.1.2). `fuse` drops the progressions whose edges
 others already have (section 7.3.2).
@@ -16,6 +16,7 @@ from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
+import pyarrow as pa
 
 from windrow.errors import QueryError
 from windrow.measure import INT64_MAX, INT64_MIN, Measure, Tick
@@ -40,6 +41,10 @@ class WindowSet:
     whole: np.ndarray
     rest: np.ndarray
     irregular: tuple[tuple[int, Irregular], ...]
+    # Those of the irregular ones whose edges lie on no progression.
+    uneven: tuple[Irregular, ...]
+    # Where windows begin that all begin at one point, by their position; what is placed of them are their last steps.
+    origins: Mapping[int, Tick]
     periods: np.ndarray
     phases: np.ndarray
     rests: np.ndarray
@@ -60,7 +65,8 @@ class WindowSet:
                 else:
                     irregular.append((position, placement))
         dtype = measure.dtype
-        progressions = _progressions(windows, periodic, measure)
+        simpler = [window.progressions(measure) for window in windows.values()]
+        progressions = _progressions(simpler, periodic)
         periods, phases, rests = fuse(*(np.array([p[i] for p in progressions], dtype) for i in range(3)))
         return cls(
             measure=measure,
@@ -71,12 +77,23 @@ class WindowSet:
             whole=np.array([p.whole for _, p in periodic], np.int64),
             rest=np.array([p.rest for _, p in periodic], dtype),
             irregular=tuple(irregular),
+            uneven=tuple(p for i, p in irregular if simpler[i] is None),
+            origins={
+                i: measure.point(window.since, what="since")
+                for i, window in enumerate(windows.values())
+                if window.since is not None and window.layout == "aligned"
+            },
             periods=periods,
             phases=phases,
             rests=rests,
             unfused=len(progressions),
             grid=0 if measure.floating else _common_grid(periods, phases),
         )
+
+    @cached_property
+    def labels(self) -> pa.Array:
+        """The names, as an Arrow array."""
+        return pa.array(self.names, pa.string())
 
     @cached_property
     def longest(self) -> Tick:
@@ -128,31 +145,8 @@ class WindowSet:
         """How many windows hold an event, at most."""
         return float(np.ceil(self.whole + (self.rest > 0)).sum()) + len(self.irregular)
 
-    def first_open_start(self, horizon: Tick, since: Mapping[str, Tick] = NEVER) -> Tick:
-        """The earliest start of a window that ends after `horizon`; all before it is finished. See `are_over`.
-
-        Windows of a name that `since` knows are there from that start on.
-        """
-        floor = [since.get(name, self.measure.lowest) for name in self.names]
-        candidates = []
-        if len(self.every):
-            k = (
-                np.floor_divide(horizon - self.offset - self.rest, self.every).astype(np.int64)
-                - self.whole
-                + 1
-            )
-            for _ in range(2 if self.measure.floating else 0):
-                k += self.ends(k) <= horizon
-                k -= self.ends(k - 1) > horizon
-            # As a number of Python's own, which does not overflow.
-            starts = np.maximum(self.starts(k), np.array(floor, self.measure.dtype)[self.owner])
-            candidates.append(starts.min().item())
-        firsts = (placement.first_open(horizon, floor[owner]) for owner, placement in self.irregular)
-        candidates += [first for first in firsts if first is not None]
-        return min(candidates, default=horizon)
-
     def are_over(self, horizon: Tick, since: Mapping[str, Tick] = NEVER) -> bool:
-        """Whether no window ends after `horizon`, and none ever will; `since` as above."""
+        """Whether no window ends after `horizon`, and none ever will; of a name that `since` knows, from that start on."""
         return not len(self.every) and all(
             p.first_open(horizon, since.get(self.names[owner], self.measure.lowest)) is None
             for owner, p in self.irregular
@@ -171,13 +165,16 @@ class WindowSet:
         return [(self.names[owner], start, end) for owner, start, end in found]
 
     def live_starts(self, horizon: Tick, threshold: Tick) -> np.ndarray:
-        """The starts, up to `horizon`, of windows that end after it, and `threshold`, the first of them."""
+        """The starts, up to `horizon`, of windows that end after it, and `threshold`, the first of them.
+
+        Where all windows begin at one point, that point and the start of the step that is not over.
+        """
         last = np.floor_divide(horizon - self.offset, self.every).astype(np.int64) + 2
         first = np.floor_divide(horizon - self.offset - self.rest, self.every).astype(np.int64)
         count = last - (first - self.whole - 1)
         number = np.arange(int(count.sum())) + np.repeat(last - np.cumsum(count), count)
         starts = np.repeat(self.offset, count) + number * np.repeat(self.every, count)
-        found = [np.array([threshold], self.measure.dtype), starts]
+        found = [np.array([threshold, *self.origins.values()], self.measure.dtype), starts]
         for _, placement in self.irregular:
             found.append(placement.windows(horizon, horizon)[0])
         return np.unique(np.concatenate(found))
@@ -268,10 +265,9 @@ class WindowSet:
 
 
 def _progressions(
-    windows: Mapping[str, Window], periodic: list[tuple[int, Periodic]], measure: Measure
+    simpler: list[tuple[tuple[Tick, Tick, Tick], ...] | None], periodic: list[tuple[int, Periodic]]
 ) -> list[tuple[Tick, Tick, Tick]]:
-    """The edges of all periodic windows; the many steps of a cumulate window are one progression."""
-    simpler = [window.progressions(measure) for window in windows.values()]
+    """The edges of all windows that repeat; the many steps of a cumulate window are one progression."""
     found = [progression for known in simpler for progression in known or ()]
     for position, placement in periodic:
         found += _edges(placement) if simpler[position] is None else []

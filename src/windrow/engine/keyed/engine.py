@@ -1,4 +1,4 @@
-"""The engine for sessions, landmarks, snapshots, counts and windows that the data places.
+"""The engine for sessions, snapshots, counts and windows that the data places.
 
     stage(events)      sort by key and time -> cut -> fold into slices of their own -> join to neighbours
     due(watermark)     windows due -> ranges of slices -> merge, lower; pass_to(watermark) lets go of what is final
@@ -195,7 +195,7 @@ class Keyed(Engine):
 
         def commit() -> None:
             assert self.order is not None
-            if self.binding.has_log:
+            if self.binding.logs:
                 self.keep(Foldable(self.encode(needed), times, chunk.arrivals()), numbers, None)
             self.waiting.add(chunk)
             self.order.grow(self.keys.count)
@@ -496,7 +496,7 @@ class Keyed(Engine):
 
     def begin_after(self, newest: Tick) -> Tick:
         """Begin in a running stream whose newest event is at `newest`: the first complete start."""
-        if any(mark.since <= newest for mark in self.timed.landmarks):
+        if any(origin <= newest for origin in self.windows.origins.values()):
             raise QueryError(
                 f"{self._names()} cannot be added: events since its landmark have passed and were not kept for it"
             )

@@ -17,7 +17,7 @@ from windrow.engine.keyed import timed
 from windrow.engine.keyed.cutting import Pieces, cut_sorted
 from windrow.engine.keyed.slices import KeyedSlices
 from windrow.engine.sequence import gaps_of
-from windrow.engine.windows import Due
+from windrow.engine.windows import Due, first_open_start
 from windrow.errors import QueryError
 from windrow.measure import Measure, Tick
 from windrow.planner.window_set import WindowSet
@@ -39,13 +39,10 @@ class TimeWindows:
         self.gap: Tick = self.sessions.ticks[0].item() if len(self.sessions.ticks) else -1
         # A session takes an event at its very end: it is over once time has passed its end.
         self.inclusive = np.array([w.inclusive for w in windows.values()])
-        self.landmarks = _landmarks(windows, self._measure)
         self._snapshots = [i for i, w in enumerate(windows.values()) if w.pointwise]
-        steps: dict[str, Window] = {f"step {i}": timed.Steps(mark) for i, mark in enumerate(self.landmarks)}
         named = {f"window {name}": window for name, window in windows.items()}
-        self._fixed = WindowSet.of(named | steps, self._measure) if steps else placed
-        self._by_edges = Edges(self._fixed)
-        self._cells = _cells(named | steps, self.gap, self._measure)
+        self._by_edges = Edges(placed)
+        self._cells = _cells(named, self.gap, self._measure)
         self._by_cells = None if self._cells is None else Edges(self._cells)
 
     @property
@@ -61,10 +58,6 @@ class TimeWindows:
     @property
     def _has_placed(self) -> bool:
         return bool(len(self._placed.every) or self._placed.irregular)
-
-    @property
-    def _has_fixed(self) -> bool:
-        return bool(len(self._fixed.periods) or self._fixed.irregular)
 
     # -- cutting ---------------------------------------------------------------------------------
 
@@ -85,7 +78,7 @@ class TimeWindows:
 
     def edges_of(self, times: np.ndarray, low: Tick, high: Tick) -> np.ndarray:
         """The beginning of the fixed slice that holds each of these times, which lie in [low, high]."""
-        if not self._has_fixed:
+        if not self._has_placed:
             return np.full(len(times), self._measure.lowest, times.dtype)
         edges = self._by_edges.enclosing(times, low, high, self._limit)
         return edges[np.searchsorted(edges, times, side="right") - 1]
@@ -101,7 +94,7 @@ class TimeWindows:
     ) -> Pieces:
         """Cut sorted events at fixed edges, gaps and marks."""
         edges = np.array([self._measure.lowest, self._measure.highest], times.dtype)
-        if self._has_fixed:
+        if self._has_placed:
             edges = self._by_edges.enclosing(times, low, high, self._limit)
         return cut_sorted(times, bounds, edges, self.gap, reach, marks, self.pointwise)
 
@@ -133,21 +126,17 @@ class TimeWindows:
         if self._snapshots:
             gone &= times < horizon
             late[:] = True
-        for mark in self.landmarks:
-            gone &= times < mark.since
         return gone, gone & late
 
     def partly_late(self, early: np.ndarray, horizon: Tick) -> np.ndarray:
         """Which of these events, which lie before the horizon, have missed a window."""
         missed = self._placed.earliest_ends(early) <= horizon
         missed |= bool(self._snapshots)
-        for mark in self.landmarks:
-            missed |= (early >= mark.since) & (mark.ends(early)[1] <= horizon)
         return missed
 
     def first_needed(self, horizon: Tick) -> Tick:
         """The first instant that a context-free window which is not final may still ask for."""
-        return self._placed.first_open_start(horizon) if self._has_placed else horizon
+        return first_open_start(self._placed, horizon) if self._has_placed else horizon
 
     # -- slices ----------------------------------------------------------------------------------
 
@@ -158,9 +147,8 @@ class TimeWindows:
         if len(self._placed.every):
             parts.append(timed.periodic(self._placed, slices, bounds, *near))
         for owner, placement in self._placed.irregular:
-            parts.append(timed.irregular(owner, placement, slices, after, until))
-        for mark in self.landmarks:
-            parts.append(timed.landmarks(mark, slices, bounds, after, until))
+            origin = self._placed.origins.get(owner)
+            parts.append(timed.irregular(owner, placement, origin, slices, bounds, after, until))
         for spec in self._snapshots:
             parts.append(timed.snapshots(spec, slices, after, until))
         return parts
@@ -170,8 +158,6 @@ class TimeWindows:
         alive = np.zeros(len(slices), bool)
         if self._has_placed:
             alive |= slices.first >= threshold
-        for mark in self.landmarks:
-            alive |= slices.first >= mark.since
         if self._snapshots:
             alive |= slices.first >= horizon
         if len(self.sessions):
@@ -183,9 +169,8 @@ class TimeWindows:
         apart = self.sessions.apart(slices)
         moved = slices.edge[1:] != slices.edge[:-1]
         apart[1:] |= moved & (slices.edge[1:] > horizon)
-        if self._has_fixed:
+        if self._has_placed:
             starts = self._placed.live_starts(near, threshold)
-            starts = np.sort(np.append(starts, [mark.since for mark in self.landmarks]).astype(starts.dtype))
             group = np.searchsorted(starts, slices.first, side="right")
             apart[1:] |= group[1:] != group[:-1]
         if self._snapshots:
@@ -221,12 +206,3 @@ def _cells(windows: Mapping[str, Window], gap: Tick, measure: Measure) -> Window
         return WindowSet.of({**windows, **cells}, measure)
     except QueryError:
         return None
-
-
-def _landmarks(windows: Mapping[str, Window], measure: Measure) -> list[timed.Landmarks]:
-    known = ((i, w.since, w.ends_after) for i, w in enumerate(windows.values()))
-    return [
-        timed.Landmarks(i, measure.point(since, what="since"), measure.ticks(every, what="every"))
-        for i, since, every in known
-        if since is not None and every is not None
-    ]

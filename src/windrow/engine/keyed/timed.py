@@ -1,4 +1,4 @@
-"""Windows that time places, for each key: context-free ones, sessions, landmarks and snapshots.
+"""Windows that time places, for each key: context-free ones, sessions and snapshots.
 
 All of them are ranges of a key's slices. A session of a larger gap is made of the slices of the
 smallest one (Scotty, sections 6.1 and 7.3.1): its *virtual session slices* are never stored, they are
@@ -17,9 +17,8 @@ from windrow.engine.cache import jit
 from windrow.engine.keyed.slices import KeyedSlices
 from windrow.engine.sequence.ticks import after
 from windrow.engine.windows import FIRST_ROOM, Due, first_ending_after, joined, periodic_due
-from windrow.measure import Measure, Tick
+from windrow.measure import Tick
 from windrow.planner.window_set import WindowSet
-from windrow.windows.base import Periodic, SideBySide, Window
 
 STATIC = np.int64(2**32 - 1)
 # Sessions with a gap from a column have a bit each above, and the sign is not used.
@@ -109,69 +108,6 @@ class Sessions:
             open_ = (slices.closed[1:] >> (32 + d)) & 1 == 0
             apart[1:] |= open_ & (slices.first[1:] > slices.reach[d, :-1])
         return apart
-
-
-@dataclass(frozen=True)
-class Landmarks:
-    """A landmark window in ticks."""
-
-    spec: int
-    since: Tick
-    every: Tick
-
-    def ends(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The step that holds each time, which is no earlier than the landmark, and where it ends."""
-        if times.dtype.kind == "f":
-            step = np.floor_divide(times - self.since, self.every)
-            # Division may be off by one step in the last bit.
-            step += self.edge(step + 1) <= times
-            step -= self.edge(step) > times
-            return step, self.edge(step + 1)
-        # As unsigned numbers, which the distance from any tick to any other fits into.
-        since, every = np.array(self.since, np.int64).view(np.uint64), np.uint64(self.every)
-        number = (times.view(np.uint64) - since) // every
-        return number.view(np.int64), (since + (number + np.uint64(1)) * every).view(np.int64)
-
-    def edge(self, step: np.ndarray) -> np.ndarray:
-        """Where each step begins."""
-        return self.since + step * self.every
-
-
-@dataclass(frozen=True)
-class Steps(Window):
-    """The steps of a landmark window, as windows of their own: where slices are cut.
-
-    On a float measure `since + k * every` must be the very numbers that the window's ends are, so they
-    are not a progression from zero.
-    """
-
-    landmark: Landmarks
-
-    def place(self, measure: Measure) -> tuple[Periodic | PlacedSteps, ...]:
-        mark = self.landmark
-        if measure.floating:
-            return (PlacedSteps(mark),)
-        return (Periodic.of(length=mark.every, every=mark.every, offset=mark.since),)
-
-
-@dataclass(frozen=True)
-class PlacedSteps(SideBySide):
-    """Steps on a float measure; see `windrow.windows.base.Irregular`."""
-
-    landmark: Landmarks
-
-    @property
-    def length(self) -> Tick:
-        return self.landmark.every
-
-    def windows_at(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        step = np.unique(self.landmark.ends(times)[0])
-        return self.landmark.edge(step), self.landmark.edge(step + 1)
-
-    def windows(self, first: Tick, last: Tick) -> tuple[np.ndarray, np.ndarray]:
-        low, high = self.landmark.ends(np.array([first, last]))[0]
-        step = np.arange(low, high + 1)
-        return self.landmark.edge(step), self.landmark.edge(step + 1)
 
 
 @jit
@@ -318,14 +254,31 @@ def periodic(windows: WindowSet, slices: KeyedSlices, bounds: np.ndarray, after:
         room *= 4
 
 
-def irregular(owner: int, placement: Any, slices: KeyedSlices, after: Tick, until: Tick) -> Due:
-    """Windows of a calendar or a band that end in (after, until]."""
+def irregular(
+    owner: int,
+    placement: Any,
+    origin: Tick | None,
+    slices: KeyedSlices,
+    bounds: np.ndarray,
+    after: Tick,
+    until: Tick,
+) -> Due:
+    """Windows of a calendar, a band or a landmark that end in (after, until].
+
+    Those that all begin at one point, the `origin`, are there for a key if their last step holds a slice of it.
+    """
     starts, ends = placement.windows_at(slices.first)
     at = np.searchsorted(starts, slices.first, side="right") - 1
     inside = (at >= 0) & (slices.first < ends[at]) if len(starts) else np.zeros(len(slices), bool)
     inside &= (ends[at] > after) & (ends[at] <= until) if len(starts) else False
     low, high = groups(slices.key, at, inside)
-    return Due(np.full(len(low), owner), starts[at[low]], ends[at[low]], low, high, slices.key[low])
+    spec, key = np.full(len(low), owner), slices.key[low]
+    if origin is None:
+        return Due(spec, starts[at[low]], ends[at[low]], low, high, key)
+    since = np.flatnonzero(slices.first >= origin)
+    begin = bounds[np.searchsorted(bounds, low, side="right") - 1]
+    head = since[np.searchsorted(since, begin)] if len(low) else low
+    return Due(spec, np.full(len(low), origin, starts.dtype), ends[at[low]], head, high, key)
 
 
 def groups(key: np.ndarray, number: np.ndarray, inside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -335,20 +288,6 @@ def groups(key: np.ndarray, number: np.ndarray, inside: np.ndarray) -> tuple[np.
     new[1:] = (np.diff(at) > 1) | (np.diff(key[at]) != 0) | (np.diff(number[at]) != 0)
     begin = np.flatnonzero(new)
     return at[begin], at[np.append(begin[1:], len(at)) - 1] + 1 if len(at) else at
-
-
-def landmarks(spec: Landmarks, slices: KeyedSlices, bounds: np.ndarray, after: Tick, until: Tick) -> Due:
-    """Landmark windows that end in (after, until] and whose last step holds a slice."""
-    # A slice that was joined from several steps counts for the last of them: the others were given out.
-    step, end = spec.ends(slices.last)
-    since = slices.first >= spec.since
-    low, high = groups(slices.key, step, since & (end > after) & (end <= until))
-    # All windows of a key begin at its first slice since the landmark.
-    counted = np.flatnonzero(since)
-    begin = bounds[np.searchsorted(bounds, low, side="right") - 1]
-    head = counted[np.searchsorted(counted, begin)] if len(low) else low
-    start = np.full(len(low), spec.since, slices.first.dtype)
-    return Due(np.full(len(low), spec.spec), start, end[low], head, high, slices.key[low])
 
 
 def snapshots(spec: int, slices: KeyedSlices, after: Tick, until: Tick) -> Due:

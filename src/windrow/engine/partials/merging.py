@@ -29,6 +29,9 @@ from windrow.stores.base import Store
 if TYPE_CHECKING:
     from windrow.engine.partials.scalars import Numbers
 
+# So few cells are merged before it is found out which store would be the fastest.
+FEW_CELLS = 4096
+
 LOOPS = {
     "lazy": "merge_lazy",
     "subtract_on_evict": "merge_prefix",
@@ -64,10 +67,10 @@ class Merging:
             return self._by_queue(STORES[store], due, slots, keys)
         loop = LOOPS.get(store, "merge_prefix")
         *out, count = self._results(len(due) * keys)
-        low, high = due.span
         ranges: tuple[Any, ...] = (due.first, due.last)
         work: list[np.ndarray] = []
         if loop != "merge_lazy":
+            low, high = due.span
             ranges = (*ranges, low, high)
             work = self._borrow("work", (2 if loop == "merge_tree" else 1) * (high - low + 1) * keys)
             for column, identity in zip(work, [*numbers.identities, 0], strict=True):
@@ -86,7 +89,7 @@ class Merging:
         """The name of the store that answers these windows."""
         if self.store != "auto":
             return self.store
-        if due.covered <= 2 * len(due):
+        if due.covered <= 2 * len(due) or due.covered * keys <= FEW_CELLS:
             return "lazy"
         spec = self._numbers.spec
         spread = due.span[1] - due.span[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -167,7 +168,7 @@ class Numbers:
     def nbytes(self) -> int:
         return int(self.n.nbytes + sum(f.nbytes for f in self.fields)) + self.merging.nbytes
 
-    @property
+    @cached_property
     def cell_bytes(self) -> int:
         """Bytes of one partial."""
         fields = zip(self.dtypes, self.spec.fields, strict=True)

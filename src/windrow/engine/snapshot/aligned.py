@@ -37,8 +37,7 @@ def read(reader: Reader, engine: Aligned, about: dict[str, Any], prefix: str) ->
     starts, ends = reader.array(prefix + "starts"), reader.array(prefix + "ends")
     _check_slices(engine, starts, ends)
     engine.resize(len(starts) + 8, max(1, keys), slice(0, 0))
-    engine.slices.starts, engine.slices.ends = starts, ends
-    engine.slices.repack(len(starts) + 8)
+    engine.slices.restore(starts, ends, len(starts) + 8)
     common.read_stores(reader, engine, prefix, len(starts), keys)
     if not set(about["backlog"]) <= set(engine.query.windows):
         raise StateError("the snapshot speaks of windows that the query does not have")
@@ -46,6 +45,8 @@ def read(reader: Reader, engine: Aligned, about: dict[str, Any], prefix: str) ->
     engine.kept_from = tick_of(engine.measure, about["kept_from"])
     engine.slices.mixed_until = tick_of(engine.measure, about["mixed_until"])
     engine.fresh_seen = bool(about["fresh_seen"])
+    if engine.fresh_seen:
+        engine.recall_fresh()
     engine.backlog = set(about["backlog"])
     _read_ledger(reader, engine, about, prefix, keys)
 

@@ -307,7 +307,7 @@ class Spanning(Aligned):
     def _keep(self, foldable: Foldable, events: Events, only: Container[int] | None = None) -> None:
         """Keep the events themselves where an aggregate needs them; in those places `only`, known by their ids."""
         assert events.lasts is not None
-        for _, columns, store in self.binding.folded:
+        for (_, columns), store in self.binding.stores.items():
             kept = self.kept.get(id(store))
             if kept is not None and (only is None or id(kept) in only):
                 rows, inputs = inputs_of(foldable.encoded, columns)
@@ -368,6 +368,10 @@ class Spanning(Aligned):
         self._asked = max(self._asked, int(due.first.max(initial=-1)) + 1)
         return due
 
+    def _revised(self, after: Tick, until: Tick) -> Due:
+        """Late events may go on in windows that begin behind all slices that they begin in."""
+        return self._due(after, until)
+
     def merged(self, store: Numbers, due: Due, slots: np.ndarray, keys: int) -> Merged:
         fields, n = store.merge(due, slots, keys)
         across = self._across(store)
@@ -390,8 +394,9 @@ class Spanning(Aligned):
     # -- letting go ------------------------------------------------------------------------------
 
     def forget_fresh(self) -> None:
-        super().forget_fresh()
+        self.fresh.n[:] = 0
         self.fresh_across.clear()
+        self.fresh_seen = False
 
     def live_keys(self) -> np.ndarray:
         live = super().live_keys() | self.presence_across.going_on(self.keys.count)
