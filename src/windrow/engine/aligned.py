@@ -16,7 +16,9 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from windrow.aggregates.base import Aggregate
 from windrow.aggregates.count import COUNT
 from windrow.engine.arrays import ascending
 from windrow.engine.completeness import first_complete, first_start, next_after
@@ -57,7 +59,9 @@ class Aligned(Engine):
         self.slices = Slices(dtype)
         self.fresh = Numbers(COUNT, 0, dtype)
         self.ledger = Ledger()
+        # Windows that were added since the last watermark, and rows of them that were final then.
         self.backlog: set[str] = set()
+        self.ready: list[pa.RecordBatch] = []
         self.fresh_seen = False
         # Where the slices begin that hold what is fresh: each at least once, and perhaps others.
         self._touched: list[np.ndarray] = []
@@ -286,12 +290,12 @@ class Aligned(Engine):
         emission = Emission(self, self.slices.slots)
         if self.fresh_seen and self.watermark is not None:
             emission.revise(self._only(self._revised(self.horizon(self.watermark), old_point), backlog=False))
-        if self.backlog:
-            emission.emit(self._only(self._due(bottom, old_point), backlog=True))
+        if self.backlog and self.watermark is not None:
+            emission.emit(self._only(self._due(self.horizon(self.watermark), old_point), backlog=True))
         if some_end(self.windows, old_point, point):
             emission.emit(self._due(old_point, point))
         self._emission = emission
-        return emission.batches
+        return [*self.ready, *emission.batches]
 
     def pass_to(self, watermark: Tick) -> None:
         assert self._emission is not None
@@ -302,6 +306,7 @@ class Aligned(Engine):
         if before is None or self.backlog or some_end(self.windows, self.horizon(before), horizon):
             self.threshold = self._needed_from(horizon)
         self.backlog.clear()
+        self.ready.clear()
         self._let_go(horizon)
 
     def abandon(self) -> None:
@@ -447,7 +452,36 @@ class Aligned(Engine):
         start = first_complete(alone, self.slices, floor)
         if start is not None:
             self.complete_from["window " + name] = start
+        try:
+            self._answer_final(name)
+        except BaseException:
+            self.remove_window(name)
+            raise
         return start
+
+    def _answer_final(self, name: str) -> None:
+        """Answer the windows of this name that are final now, before a late event comes that counts in others only."""
+        if self.watermark is None:
+            return
+        due = self._due(self.clamp(self.lowest - 1), self.horizon(self.watermark))
+        emission = Emission(self, self.slices.slots)
+        emission.emit(due.where(due.spec == self.windows.names.index(name)))
+        self.ready += emission.batches
+
+    def add_aggregate(self, name: str, aggregate: Aggregate) -> Tick | None:
+        start = super().add_aggregate(name, aggregate)
+        self._answer_anew()
+        return start
+
+    def remove_aggregate(self, name: str) -> None:
+        super().remove_aggregate(name)
+        self._answer_anew()
+
+    def _answer_anew(self) -> None:
+        """Give the rows that are ready the columns of now."""
+        self.ready.clear()
+        for name in sorted(self.backlog):
+            self._answer_final(name)
 
     def _require_later(self, windows: WindowSet, newest: Tick) -> None:
         """An error if windows begin at a point that events have passed."""
@@ -463,6 +497,8 @@ class Aligned(Engine):
         self._change({n: w for n, w in self.query.windows.items() if n != name})
         self.complete_from.pop("window " + name, None)
         self.backlog.discard(name)
+        others = (batch.filter(pc.field("window").cast(pa.string()) != name) for batch in self.ready)
+        self.ready = [batch for batch in others if batch.num_rows]
         self.ledger.drop(name)
 
     def _change(self, windows: dict[str, Window]) -> None:

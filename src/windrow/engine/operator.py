@@ -220,12 +220,11 @@ class Operator:
     def _hand_over(self, load: Events | Parcel) -> None:
         high, count = load.high, load.count()
         lates = [engine.too_late(load) for engine in self.engines]
-        late_events, missed = 0, [0]
         masks: list[np.ndarray | None] = [None] * len(lates)
+        late_events = 0
         if any(late is not None for late in lates):
-            lates = judged_together(self.engines, lates)
             masks = [None if late is None else late[0] for late in lates]
-            gone, late_events = self._set_late_aside(load, lates, missed)
+            gone, late_events = self._set_late_aside(load, lates)
             if gone.any():
                 load = load.where(~gone)
                 masks = [None if mask is None else mask[~gone] for mask in masks]
@@ -235,38 +234,36 @@ class Operator:
                 staged.append(Staged())
                 load.number(self.engines[0].keys, staged[0])
                 for engine, mask in zip(self.engines, masks, strict=True):
-                    part = load if mask is None or not mask.any() else load.where(~mask)
-                    staged.append(engine.stage(part))
-                    partly = engine.partly_late(part) if len(part) else None
-                    missed.append(0 if partly is None else part.count(partly))
+                    staged.append(engine.stage(load if mask is None or not mask.any() else load.where(~mask)))
         except BaseException:
             for each in reversed(staged):
                 each.rollback()
             raise
+        if len(load):
+            self.counters.partly_late += self._partly_late(load, masks)
         for each in staged:
             each.commit()
         for engine in self.engines:
             if isinstance(engine, Aligned):
                 engine.note_time(high)
-        # What several engines count may be the same events.
-        self.counters.partly_late += max(missed)
         self.counters.arrivals += count
         self.counters.events += count - late_events
         self._note_time(high)
 
-    def _set_late_aside(
-        self, load: Events | Parcel, lates: list[Any], missed: list[int]
-    ) -> tuple[np.ndarray, int]:
-        """Events that are too late for every window go to `late()`: a mask of events that no window takes, and how many
-        of them are late.
+    def _partly_late(self, load: Events | Parcel, masks: list[np.ndarray | None]) -> int:
+        """How many events have missed some of their windows, but not all; `masks` are those that all windows of an engine
+        have refused."""
+        parts = [*masks, *(engine.partly_late(load) for engine in self.engines)]
+        known = [part for part in parts if part is not None]
+        return load.count(np.logical_or.reduce(known)) if known else 0
 
-        How many others are too late for all windows of an engine is added to `missed`.
-        """
+    def _set_late_aside(self, load: Events | Parcel, lates: list[Any]) -> tuple[np.ndarray, int]:
+        """Events that are too late for every window go to `late()`: a mask of events that no window takes, and how many
+        of them are late."""
         gone, late = np.ones(len(load), bool), np.zeros(len(load), bool)
         for found in lates:
             gone &= False if found is None else found[0]
             late |= False if found is None else found[1]
-        missed.append(load.count(late & ~gone))
         late &= gone
         if late.any() and isinstance(load, Events):
             self._late.append(load.batch.filter(pa.array(late)))

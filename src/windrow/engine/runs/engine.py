@@ -360,9 +360,9 @@ class Sessions(Engine):
             for j, segments in placed:
                 self.fold(foldable, segments, own=False)
                 self.presence.fold(segments, [], ())
-                if self.binding.has_log and not self.passes_up:
+                if self.binding.logs and not self.passes_up:
                     self._keep_events(foldable, events.numbers, j, segments.located()[0])
-            if self.binding.has_log and self.passes_up:
+            if self.binding.logs and self.passes_up:
                 # A lane gets its slices later, but all of its events now.
                 horizon = (
                     self.clamp(self.lowest - 1) if self.watermark is None else self.horizon(self.watermark)
@@ -430,7 +430,7 @@ class Sessions(Engine):
         end = np.where(self.lanes.closed[window], after(rows["last"]), rows["reach"])
         none = np.zeros(len(rows), np.int64)
         # Events of other sessions, which are final, may lie in its time.
-        order = (rows["first"], none, after(rows["last"]), none) if self.binding.has_log else None
+        order = (rows["first"], none, after(rows["last"]), none) if self.binding.logs else None
         last = first + 1 if last is None else last
         return Due(
             self.lanes.spec[window], rows["first"].copy(), end, first, last, key.astype(np.int64), order
@@ -564,7 +564,7 @@ class Sessions(Engine):
 
     def _forget_events(self) -> None:
         """Forget events of logs that lie before all slices of their lane, or in none where gaps come from a column."""
-        logs = [store for store in self.binding.stores.values() if isinstance(store, Log)]
+        logs = [log for _, log in self.binding.logs]
         if not logs:
             return
         slices, count, static = self.slices, len(self.lanes), self.lanes.static
@@ -626,9 +626,8 @@ class Sessions(Engine):
 
     def _renumber_events(self, lanes: np.ndarray) -> None:
         """Lane lanes[i] becomes lane i."""
-        for store in self.binding.stores.values():
-            if isinstance(store, Log):
-                store.renumber(lanes)
+        for _, log in self.binding.logs:
+            log.renumber(lanes)
 
     @property
     def owners(self) -> int:
@@ -690,9 +689,8 @@ class Sessions(Engine):
         """Let a lane have the single events of the one below it."""
         lanes = np.arange(self.owners)
         above = np.where(lanes % len(self.lanes) == at - 1, lanes + 1, -1)
-        for store in self.binding.stores.values():
-            if isinstance(store, Log):
-                store.copy(above)
+        for _, log in self.binding.logs:
+            log.copy(above)
 
     def _complete_start(self, at: int) -> Tick | None:
         """From which start on a window is complete that was just added in lane `at`."""
@@ -728,10 +726,10 @@ class Sessions(Engine):
         except BaseException:
             staged.rollback()
             raise
-        for store in self.stores():
+        for store in (self.presence, *(other for _, other in self.binding.others)):
             if isinstance(store, Multisets):
                 store.copy(cell, below, 1)
-            elif store not in self.own_stores():
+            else:
                 store.absorb(cell, below, 1)
         self.waiting.push(slices, slices.born)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from windrow.engine.aligned import Aligned
 from windrow.engine.snapshot import common
@@ -18,6 +19,8 @@ def write(writer: Writer, engine: Aligned, prefix: str) -> dict[str, Any]:
     writer.array(prefix + "starts", slices.starts)
     writer.array(prefix + "ends", slices.ends)
     common.write_stores(writer, engine, prefix, slices.slots, keys)
+    if engine.ready:
+        writer.table(prefix + "ready", pa.Table.from_batches(engine.ready).combine_chunks())
     revised = engine.ledger.save()
     for i, (_, _, _, row) in enumerate(revised):
         writer.array(f"{prefix}revisions {i}", row[:keys])
@@ -48,6 +51,11 @@ def read(reader: Reader, engine: Aligned, about: dict[str, Any], prefix: str) ->
     if engine.fresh_seen:
         engine.recall_fresh()
     engine.backlog = set(about["backlog"])
+    if reader.has(prefix + "ready"):
+        rows = reader.table(prefix + "ready")
+        if rows.schema != engine.result_schema:
+            raise StateError("the snapshot's rows that are ready are not those of the query")
+        engine.ready = rows.to_batches()
     _read_ledger(reader, engine, about, prefix, keys)
 
 
