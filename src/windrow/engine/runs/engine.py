@@ -183,15 +183,21 @@ class Sessions(Engine):
     @property
     def floors(self) -> np.ndarray:
         """By lane, the first start of a window that is complete."""
-        names = list(self.query.windows)
-        floor = [self.complete_from.get("window " + names[i], self.measure.lowest) for i in self.lanes.spec]
+        floor = [self.complete_from.get(self._told(j), self.measure.lowest) for j in range(len(self.lanes))]
         return np.array(floor, self.measure.dtype)
+
+    def _seen(self, rows: np.ndarray) -> np.ndarray | None:
+        """Which slices are complete; None: all of them."""
+        if not self.complete_from:
+            return None
+        seen = rows["first"] >= self.floors[rows["lane"] % len(self.lanes)]
+        return None if seen.all() else seen
 
     # -- events in -------------------------------------------------------------------------------
 
     def bad_values(self, batch: pa.RecordBatch) -> list[tuple[str, np.ndarray, str]]:
         found = super().bad_values(batch)
-        for window in self.query.windows.values():
+        for window in self.lanes.windows[self.lanes.static :]:
             found += bad_rows(window, batch, self.measure)
         return found
 
@@ -417,24 +423,28 @@ class Sessions(Engine):
         self, emission: Emission, ended: np.ndarray, first: np.ndarray, last: Any = None
     ) -> None:
         """Rows of sessions that are emitted once; the slices of each are first .. last-1 of the emission's."""
-        table = self.slices.table
-        seen = table["first"][ended] >= self.floors[table["lane"][ended] % len(self.lanes)]
-        if not seen.all():
-            ended, first, last = ended[seen], first[seen], None if last is None else last[seen]
-        if len(ended):
-            emission.change(self._due(table[ended], first, last), "insert", np.zeros(len(ended), np.int64))
+        if not len(ended):
+            return
+        rows = self.slices.table[ended]
+        seen = self._seen(rows)
+        if seen is not None:
+            rows, first, last = rows[seen], first[seen], None if last is None else last[seen]
+        emission.change(self._due(rows, first, last), "insert", np.zeros(len(rows), np.int64))
 
     def _due(self, rows: np.ndarray, first: np.ndarray, last: np.ndarray | None = None) -> Due:
         """Slices as windows; see `_insert_rows`."""
-        window, key = rows["lane"] % len(self.lanes), rows["lane"] // len(self.lanes)
-        end = np.where(self.lanes.closed[window], after(rows["last"]), rows["reach"])
-        none = np.zeros(len(rows), np.int64)
-        # Events of other sessions, which are final, may lie in its time.
-        order = (rows["first"], none, after(rows["last"]), none) if self.binding.logs else None
+        count = len(self.lanes)
+        window, key = (0, rows["lane"]) if count == 1 else (rows["lane"] % count, rows["lane"] // count)
+        spec = np.broadcast_to(self.lanes.spec[window], len(rows))
+        starts, end, order = rows["first"].copy(), rows["reach"].copy(), None
+        if self.lanes.closed.any():
+            end = np.where(self.lanes.closed[window], after(rows["last"]), end)
+        if self.binding.logs:
+            # Events of other sessions, which are final, may lie in its time.
+            none = np.zeros(len(rows), np.int64)
+            order = (starts, none, after(rows["last"]), none)
         last = first + 1 if last is None else last
-        return Due(
-            self.lanes.spec[window], rows["first"].copy(), end, first, last, key.astype(np.int64), order
-        )
+        return Due(spec, starts, end, first, last, key.astype(np.int64), order)
 
     def _pass_up(self, passage: Passage) -> Emission:
         """Append mode: sessions that have ended, from the smallest gap up, each made of those of the one before."""
@@ -497,17 +507,22 @@ class Sessions(Engine):
         over = slices.table["reach"][again] < passage.point
         passage.ended = np.concatenate([passage.popped, again[over]])
         passage.later = (again[~over], slices.table["reach"][again[~over]])
-        now = slices.table[passage.ended]
-        seen = now["first"] >= self.floors[now["lane"] % len(self.lanes)]
-        passage.shown, now = passage.ended[seen], now[seen]
+        passage.shown, now = passage.ended, slices.table[passage.ended]
+        seen = self._seen(now)
+        if seen is not None:
+            passage.shown, now = passage.ended[seen], now[seen]
         emission = Emission(self, passage.shown)
+        passage.revision = np.zeros(len(now), np.int64)
         images, rows = slices.changed
+        if not len(images):
+            if len(now):
+                emission.change(self._due(now, np.arange(len(now))), "insert", passage.revision)
+            return emission.batches
         same = _same(images, slices.table[rows])
         gone = images[~same]
         if len(gone):
             none = np.zeros(len(gone), np.int64)
             emission.change(self._due(gone, none, none), "delete", gone["revision"].astype(np.int64) + 1)
-        passage.revision = np.zeros(len(now), np.int64)
         known = np.isin(passage.shown, rows[same])
         passage.revision[known] = now["revision"][known] + 1
         for op, which in (("update", known), ("insert", ~known)):
