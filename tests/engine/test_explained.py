@@ -14,6 +14,7 @@ from specimens import ALTERNATING, GROUPS, SEQUENCES, TOTAL, fixed_stream
 import windrow as wr
 from windrow.engine.aligned import Aligned
 from windrow.engine.keyed.engine import Keyed
+from windrow.engine.ordered.engine import Ordered
 from windrow.engine.partials import Log, Multisets, Numbers
 from windrow.engine.spanning.engine import Spanning
 from windrow.engine.windows import Due
@@ -159,6 +160,10 @@ def holds_events(operator, engine) -> bool:
 
 def slices_of(engine) -> list[tuple]:
     """Key, first and last instant of each slice, and how many events it has."""
+    if isinstance(engine, Ordered):
+        key, (_, first, last, *_, slot) = engine.slices.all()
+        columns = (key, first, last, engine.presence.n[slot])
+        return [row for row in zip(*(c.tolist() for c in columns), strict=True) if row[1] < row[2]]
     if isinstance(engine, Keyed):
         s = engine.slices
         # Slices of one time may lie beside each other, where windows begin between events of equal times.

@@ -5,11 +5,14 @@ Which events are late, sessions of events that last judge together (`sessions.ju
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import pyarrow as pa
 
 from windrow.engine.aligned import Aligned
 from windrow.engine.keyed.engine import Keyed
 from windrow.engine.keys import Keys
+from windrow.engine.ordered.engine import Ordered
 from windrow.engine.spanning.engine import Spanning
 from windrow.engine.spanning.prorated import Prorated
 from windrow.engine.spanning.sessions import Sessions
@@ -17,9 +20,12 @@ from windrow.options import OperatorOptions
 from windrow.planner.sharing import shared
 from windrow.spec import QuerySpec
 
-KINDS: dict[str, type[Aligned] | type[Keyed]] = {
+AnyEngine: TypeAlias = Aligned | Keyed | Ordered
+
+KINDS: dict[str, type[Aligned] | type[Keyed] | type[Ordered]] = {
     "aligned": Aligned,
     "keyed": Keyed,
+    "ordered": Ordered,
     "spanning": Spanning,
     "prorated": Prorated,
     "sessions": Sessions,
@@ -28,9 +34,9 @@ KINDS: dict[str, type[Aligned] | type[Keyed]] = {
 
 def engines_for(
     query: QuerySpec, settings: OperatorOptions, schema: pa.Schema, keys: Keys | None = None
-) -> list[Aligned | Keyed]:
+) -> list[AnyEngine]:
     """Empty engines that answer the windows of a query together, and number these keys alike."""
-    engines: list[Aligned | Keyed] = []
+    engines: list[AnyEngine] = []
     for kind, part in shared(query):
         engines.append(KINDS[kind](part, settings, schema, keys))
         keys = engines[0].keys
@@ -38,6 +44,6 @@ def engines_for(
     return engines
 
 
-def kind_name(engine: Aligned | Keyed) -> str:
+def kind_name(engine: AnyEngine) -> str:
     """The kind of state that an engine is."""
     return next(name for name, kind in KINDS.items() if kind is type(engine))

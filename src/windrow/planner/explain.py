@@ -236,7 +236,7 @@ def _is_own(bound: Bound) -> bool:
 def _sizes(part: Part, windows: WindowSet | None) -> list[str]:
     if windows is None:
         return []
-    if part.kind in ("keyed", "sessions"):
+    if part.kind in ("keyed", "ordered", "sessions"):
         return ["", *_keyed_state(part), *_stores_when_due(part)]
     measure, query = windows.measure, part.query
     late = float(measure.ticks(part.options.allowed_lateness, what="lateness"))

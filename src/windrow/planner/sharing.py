@@ -1,8 +1,8 @@
 """Which windows of a query share slices, and in what kind of state these are kept.
 
     aligned     windows of time alone                       spanning    the same, of events that last
-    keyed       all others, and these beside them           sessions    sessions of events that last
-                                                            prorated    events that contribute by shares
+    ordered     windows that depend on the order of events  sessions    sessions of events that last
+    keyed       all others, and these beside them           prorated    events that contribute by shares
 
 Windows over points share one set of slices. Events that last may need several: one for windows of time, and one for
 each session window, because an event may reach over sessions that are final for one gap and not for another. A window
@@ -20,9 +20,10 @@ from windrow.spec import QuerySpec
 
 def kind_of(query: QuerySpec) -> str:
     """The kind of state that serves all windows of a query; "" if several are needed."""
+    layouts = {window.layout for window in query.windows.values()}
     of_time = [window.layout == "aligned" for window in query.windows.values()]
     if not isinstance(query.time, Span) or query.time.is_point:
-        return "aligned" if all(of_time) else "keyed"
+        return next(iter(layouts)) if len(layouts) == 1 else "keyed"
     if all(of_time):
         return "prorated" if query.time.contributes == "prorated" else "spanning"
     return "" if len(of_time) > 1 else "sessions"

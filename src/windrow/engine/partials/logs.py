@@ -119,6 +119,9 @@ class Log:
     def absorb(self, into: np.ndarray, taken: np.ndarray, keys: int) -> None:
         """Coalesced slices change no event."""
 
+    def copy(self, into: np.ndarray, source: np.ndarray) -> None:
+        """Events are there, whatever slices hold them."""
+
     def recode(self, position: int, moved: np.ndarray) -> None:
         self._settle()
         self._columns[3 + position] = moved[self._columns[3 + position]]

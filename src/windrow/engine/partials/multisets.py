@@ -22,6 +22,7 @@ from windrow.aggregates.base import Bound, Field, Scalars
 from windrow.aggregates.distinct import CountDistinct
 from windrow.aggregates.quantile import Ranks
 from windrow.aggregates.top_k import MostFrequent
+from windrow.engine.arrays import ranges
 from windrow.engine.cache import jit
 from windrow.engine.cutting import Cells, Runs
 from windrow.engine.partials.scalars import Numbers, require
@@ -361,6 +362,13 @@ class Multisets:
         self._seal()
         self._cells.reset(taken)
 
+    def copy(self, into: np.ndarray, source: np.ndarray) -> None:
+        """Let slots `into`, which are empty, hold what slots `source` do, in an arena of one key."""
+        self._seal()
+        total = int(self.n[source].sum())
+        where, value = expand(source, self._offset, self._length, self._values, self._upto, total)
+        self._waiting.append((into[where], value))
+
     def settle(self) -> None:
         """Sort what waits, and let go of memory that is no longer used."""
         self._seal()
@@ -418,12 +426,11 @@ class Multisets:
 
     def save(self, slots: np.ndarray, keys: int) -> dict[str, np.ndarray]:
         self._seal()
-        gone = np.ones(self._cells.capacity, bool)
-        gone[slots] = False
-        self._cells.reset(np.flatnonzero(gone))
-        self._compact()
-        arrays = self._cells.save(slots, keys)
-        return arrays | {"values": self._values[: self._used], "upto": self._upto[: self._used]}
+        cells = (slots[:, None] * self._cells.stride + np.arange(keys)).ravel()
+        offset, length = self._offset[cells], self._length[cells]
+        at = ranges(offset, offset + length)
+        arrays = self._cells.save(slots, keys) | {"f0": np.cumsum(length) - length}
+        return arrays | {"values": self._values[at], "upto": self._upto[at]}
 
     def load(self, arrays: dict[str, np.ndarray], slots: np.ndarray, keys: int) -> None:
         self._cells.load(arrays, slots, keys)

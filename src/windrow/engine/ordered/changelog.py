@@ -1,0 +1,259 @@
+"""Update mode: what was given out and is not final, and which rows make it true again.
+
+A window that exists has an *identity* (key, window, start, end) and a *content*: how many events it
+holds and the arrival numbers of its first and last one. Events are never taken back, so two contents
+with the same three numbers are the same events. Comparing what was given out with what is true now
+gives the changes:
+
+    given out   now        rows
+    -           x          insert
+    x           -          delete
+    x           y          update, or a delete and inserts where several windows share the identity
+
+A deleted identity is remembered until it is final, so that its revisions go on counting. Rows are kept by key, in order
+of their ends: an advance looks at those of keys with late events, and evicts what has become final.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import partial
+
+import numpy as np
+
+from windrow.engine.arrays import ascending
+from windrow.engine.cache import jit
+from windrow.engine.emission import Emission
+from windrow.engine.ordered.timers import Timers
+from windrow.engine.sequence.queues import KeyQueues
+from windrow.engine.staging import Staged
+from windrow.engine.windows import Due
+from windrow.measure import Tick
+
+INSERT, UPDATE, DELETE = 1, 2, 3
+
+
+@dataclass
+class Given:
+    """Windows that were given out; `count` is -1 where the row was deleted since."""
+
+    key: np.ndarray
+    spec: np.ndarray
+    start: np.ndarray
+    end: np.ndarray
+    count: np.ndarray
+    opening: np.ndarray
+    closing: np.ndarray
+    revision: np.ndarray
+
+    @classmethod
+    def empty(cls, tick: np.dtype) -> Given:
+        whole, ticks = np.empty(0, np.int64), np.empty(0, tick)
+        return cls(whole, whole, ticks, ticks, whole, whole, whole, whole)
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def where(self, keep: np.ndarray) -> Given:
+        return Given(*(getattr(self, f.name)[keep] for f in fields(self)))
+
+    def with_more(self, other: Given) -> Given:
+        return Given(*(np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)))
+
+
+@dataclass
+class Changes:
+    """What to do: rows to delete (of what was given out), and to update or insert (of what is now).
+
+    `given` and `now` are the revisions of the two lists, `kept` is what is on record afterwards.
+    """
+
+    deleted: np.ndarray
+    updated: np.ndarray
+    inserted: np.ndarray
+    given: np.ndarray
+    now: np.ndarray
+    kept: Given
+
+
+@jit
+def compare(  # type: ignore[no-untyped-def]
+    order, given, key, spec, start, end, count, opening, closing, revision, action
+):
+    """Decide, identity by identity, what changes; fills `action`, and `revision` of what is now.
+
+    order: all rows sorted by identity, in each identity what was given out before what is now, each of
+    them sorted by content; rows below `given` were given out. A row that is given out again without a
+    change takes over its revision and gets no action; a row that stays on record as deleted gets DELETE
+    with count -1.
+    """
+    total = order.shape[0]
+    i = 0
+    while i < total:
+        head = order[i]
+        j = i
+        alive = 0
+        dead = 0
+        highest = np.int64(-1)
+        while j < total:
+            r = order[j]
+            if key[r] != key[head] or spec[r] != spec[head] or start[r] != start[head] or end[r] != end[head]:
+                break
+            if r < given:
+                highest = max(highest, revision[r])
+                if count[r] >= 0:
+                    alive += 1
+                else:
+                    dead += 1
+            j += 1
+        before = alive + dead
+        now = j - i - before
+        same = alive == now
+        k = 0
+        while same and k < now:
+            # Deleted rows sort before live ones: their count is -1.
+            a, b = order[i + dead + k], order[i + before + k]
+            same = count[a] == count[b] and opening[a] == opening[b] and closing[a] == closing[b]
+            k += 1
+        if same:
+            for k in range(now):
+                revision[order[i + before + k]] = revision[order[i + dead + k]]
+        elif alive == 0 or (alive == 1 and now == 1):
+            for k in range(now):
+                action[order[i + before + k]] = INSERT if alive == 0 else UPDATE
+                revision[order[i + before + k]] = highest + 1
+        else:
+            action[order[i + dead]] = DELETE
+            revision[order[i + dead]] = highest + 1
+            for k in range(now):
+                action[order[i + before + k]] = INSERT
+                revision[order[i + before + k]] = highest + 2
+        i = j
+
+
+def changes(given: Given, now: Given) -> Changes:
+    """What turns the rows that were given out into those that are true now."""
+    both = given.with_more(now)
+    tag = np.repeat([0, 1], [len(given), len(now)])
+    keys = (both.closing, both.opening, both.count, tag, both.end, both.start, both.spec, both.key)
+    order = np.lexsort(keys)
+    action = np.zeros(len(both), np.int8)
+    columns = [getattr(both, f.name) for f in fields(both)]
+    compare(order, len(given), *columns, action)
+    deleted = np.flatnonzero(action[: len(given)] == DELETE)
+    mine = action[len(given) :]
+    # On record: everything that is now, and what was deleted (now or before) and did not come back.
+    identity = np.cumsum(_differs(both, order)) - 1
+    number = np.empty(len(both), np.int64)
+    number[order] = identity
+    back = np.isin(number[: len(given)], number[len(given) :])
+    gone = (both.count[: len(given)] < 0) | (action[: len(given)] == DELETE)
+    both.count[: len(given)][gone] = -1
+    keep = np.append(gone & ~back, np.ones(len(now), bool))
+    updated, inserted = np.flatnonzero(mine == UPDATE), np.flatnonzero(mine == INSERT)
+    before, after = np.split(both.revision, [len(given)])
+    return Changes(deleted, updated, inserted, before, after, both.where(keep))
+
+
+def _differs(rows: Given, order: np.ndarray) -> np.ndarray:
+    """Whether each row, in this order, has another identity than the one before."""
+    new = np.zeros(len(order), bool)
+    new[:1] = True
+    for column in (rows.key, rows.spec, rows.start, rows.end):
+        new[1:] |= column[order][1:] != column[order][:-1]
+    return new
+
+
+@jit
+def count_final(keys, begin, end, ends, horizon, count):  # type: ignore[no-untyped-def]
+    """How many rows at the front of each key are final."""
+    for s in range(keys.shape[0]):
+        i = begin[keys[s]]
+        while i < end[keys[s]] and ends[i] <= horizon:
+            i += 1
+        count[s] = i - begin[keys[s]]
+
+
+class Changelog:
+    """See the module."""
+
+    def __init__(self, tick: np.dtype) -> None:
+        self.rows = KeyQueues((np.int64, tick, tick, np.int64, np.int64, np.int64, np.int64))
+        self._final = Timers(tick)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def grow(self, keys: int) -> None:
+        self.rows.grow(keys)
+        self._final.grow(keys)
+
+    def revise(self, emission: Emission, keys: np.ndarray, due: Due, now: Given) -> Given:
+        """Emit what turns the rows of these keys into those of now; what is on record of them then."""
+        at = self.rows.places(keys)
+        given = Given(np.repeat(keys, self.rows.counts(keys)), *(column[at] for column in self.rows.columns))
+        found = changes(given, now)
+        gone = given.where(found.deleted)
+        none = np.zeros(len(gone), np.int64)
+        vanished = Due(gone.spec, gone.start, gone.end, none, none, gone.key)
+        emission.change(vanished, "delete", found.given[found.deleted])
+        for which, op in ((found.updated, "update"), (found.inserted, "insert")):
+            emission.change(due.where(which), op, found.now[which])
+        return found.kept
+
+    def record(self, keys: np.ndarray, rows: Given | None, horizon: Tick, staged: Staged) -> None:
+        """On commit, forget what was on record of these keys, note rows if there are any, and evict those that are final."""
+        staged.on_commit(partial(self._record, keys, rows, horizon))
+
+    def _record(self, keys: np.ndarray, rows: Given | None, horizon: Tick) -> None:
+        if rows is not None:
+            self.rows.clear(keys)
+            self.put(rows)
+        keys = self._final.due(horizon)
+        if len(keys):
+            count = np.empty(len(keys), np.int64)
+            queues = self.rows
+            count_final(
+                keys,
+                queues.begin,
+                queues.end,
+                queues.columns[2],
+                self._final.armed.dtype.type(horizon),
+                count,
+            )
+            queues.pop(keys, count)
+            self._arm(keys)
+        self.rows.settle()
+
+    def put(self, rows: Given) -> None:
+        """Note rows that end no earlier than those that are on record of their keys."""
+        if not len(rows):
+            return
+        order = np.lexsort((rows.end, rows.key))
+        rows = rows.where(order)
+        self.rows.fill(rows.key, [getattr(rows, f.name) for f in fields(rows)[1:]])
+        self._arm(ascending(rows.key))
+
+    def _arm(self, keys: np.ndarray) -> None:
+        """Know when the first row of each of these keys is final."""
+        begin = self.rows.begin[keys]
+        some = begin < self.rows.end[keys]
+        self._final.arm(keys[some], self.rows.columns[2][begin[some]])
+
+    def given(self) -> Given:
+        """All rows on record, key after key."""
+        key, columns = self.rows.all()
+        return Given(key, *columns)
+
+    def remove(self, spec: int) -> None:
+        """Forget the rows of a window; the windows behind it move up."""
+        given = self.given()
+        given = given.where(given.spec != spec)
+        given.spec = given.spec - (given.spec > spec)
+        self.rows.clear(np.arange(len(self.rows.begin)))
+        self.put(given)
+        self.rows.settle()
+
+    @property
+    def nbytes(self) -> int:
+        return self.rows.nbytes + self._final.nbytes
