@@ -13,9 +13,9 @@ from specimens import ALTERNATING, GROUPS, SEQUENCES, TOTAL, fixed_stream
 
 import windrow as wr
 from windrow.engine.aligned import Aligned
-from windrow.engine.keyed.engine import Keyed
-from windrow.engine.runs.engine import Sessions
+from windrow.engine.ordered.engine import Ordered
 from windrow.engine.partials import Log, Multisets, Numbers
+from windrow.engine.runs.engine import Sessions
 from windrow.engine.spanning.engine import Spanning
 from windrow.engine.windows import Due
 from windrow.planner.merging import NAMES, possible
@@ -164,10 +164,9 @@ def slices_of(engine) -> list[tuple]:
         rows = engine.slices.in_order()
         columns = [engine.slices.table[name][rows].tolist() for name in ("lane", "first", "last")]
         return list(zip(*columns, engine.presence.n[rows].tolist(), strict=True))
-    if isinstance(engine, Keyed):
-        s = engine.slices
-        # Slices of one time may lie beside each other, where windows begin between events of equal times.
-        columns = (s.key, s.first, s.last, engine.presence.n[s.slot])
+    if isinstance(engine, Ordered):
+        key, (_, first, last, *_, slot) = engine.slices.all()
+        columns = (key, first, last, engine.presence.n[slot])
         return [row for row in zip(*(c.tolist() for c in columns), strict=True) if row[1] < row[2]]
     counts = engine.presence.n.reshape(-1, engine.stride)[engine.slices.slots].sum(axis=1)
     times = zip(engine.slices.starts.tolist(), engine.slices.ends.tolist(), counts.tolist(), strict=True)

@@ -66,7 +66,7 @@ def test_windows_that_depend_on_order_are_named(name):
 
 def test_windows_of_one_kind_share_slices():
     windows = {**KINDS["time"], **KINDS["sessions"], **KINDS["data"]}
-    assert [kind for kind, _ in shared(asked(windows))] == ["aligned", "sessions", "keyed"]
+    assert [kind for kind, _ in shared(asked(windows))] == ["aligned", "sessions", "ordered"]
     assert [kind for kind, _ in shared(asked(KINDS["time"]))] == ["aligned"]
 
 

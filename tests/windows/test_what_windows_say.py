@@ -94,7 +94,7 @@ def test_a_window_of_time_needs_its_own_file_only() -> None:
 
 @dataclass(frozen=True)
 class Nowhere(Window):
-    layout = "keyed"
+    layout = "sessions"
 
 
 def test_a_window_that_nothing_places_is_refused() -> None:

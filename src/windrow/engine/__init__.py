@@ -8,6 +8,7 @@
     binding.py    a query fitted to the types of a table: which partials are kept
     engine.py     what both engines share
     aligned.py    context-free windows: slices.py, edges.py, cutting.py, windows.py, completeness.py
+    ordered/      windows that depend on the order of events
     keyed/        windows that cut each key in its own places
     sequence/     windows that depend on the order of events: where they begin and end
     predicates.py conditions on events

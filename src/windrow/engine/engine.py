@@ -1,10 +1,11 @@
 """What every engine shares: a query bound to types, its keys, its stores, and how events are folded.
 
-An engine answers some of the windows of a query. There are two, and they differ in the shape of their
+An engine answers some of the windows of a query. There are three, and they differ in the shape of their
 state:
 
     Aligned    context-free windows cut all keys at the same instants: a matrix of slices x keys
-    Keyed      sessions, counts and windows that the data places cut each key in its own places
+    Ordered    counts and windows that the data places cut each key in its own places, once order is known
+    Keyed      sessions, and mixtures of all kinds
 
 An operator has one of them, and more than one only after a window of the other kind was added while
 it ran.

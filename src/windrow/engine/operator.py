@@ -24,14 +24,12 @@ from windrow.engine.aligned import Aligned
 from windrow.engine.columns import batches, ticks_of
 from windrow.engine.completeness import next_after
 from windrow.engine.emission import empty_result
-from windrow.engine.engines import engines_for, kind_name
+from windrow.engine.engines import AnyEngine, engines_for, kind_name
 from windrow.engine.exchange import obstacle_of
 from windrow.engine.intake import Bounds, Intake
-from windrow.engine.keyed.engine import Keyed
 from windrow.engine.loads import Events, Parcel
 from windrow.engine.metrics import Counters, Metrics
 from windrow.engine.pairing import has_exact_inverse, require_pairings
-from windrow.engine.runs.engine import Sessions
 from windrow.engine.spanning.engine import Spanning
 from windrow.engine.spanning.lasting import Lasting
 from windrow.engine.spanning.lifespans import Culprits
@@ -58,7 +56,7 @@ class Operator:
         self.query = query
         self.settings = settings
         self.counters = Counters()
-        self.engines: list[Aligned | Keyed | Sessions] = []
+        self.engines: list[AnyEngine] = []
         self.schema: pa.Schema | None = None
         self.watermark: Tick | None = None
         self.highest_time: Tick | None = None
@@ -153,11 +151,11 @@ class Operator:
         if watermark is not None:
             self.advance_to(watermark)
 
-    def _engines(self, query: QuerySpec, schema: pa.Schema) -> list[Aligned | Keyed | Sessions]:
+    def _engines(self, query: QuerySpec, schema: pa.Schema) -> list[AnyEngine]:
         """Empty engines that answer a query together."""
         return engines_for(query, self.settings, schema, self.engines[0].keys if self.engines else None)
 
-    def fit(self, engines: list[Aligned | Keyed | Sessions], schema: pa.Schema) -> None:
+    def fit(self, engines: list[AnyEngine], schema: pa.Schema) -> None:
         """Work with these engines, on tables of this schema."""
         if isinstance(self.query.time, Span):
             self.lasting = Lasting(self.query, engines[0], schema)
@@ -313,7 +311,7 @@ class Operator:
         if self.watermark is not None and watermark < self.watermark:
             raise self._went_back(self.watermark, watermark)
         open_events = None if self.lasting is None else self.lasting.open_events
-        asked: list[Aligned | Keyed | Sessions] = []
+        asked: list[AnyEngine] = []
         noted = Staged()
         try:
             if open_events is not None:

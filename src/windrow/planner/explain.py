@@ -242,7 +242,7 @@ def _sizes(part: Part, windows: WindowSet | None) -> list[str]:
         return []
     if part.kind == "sessions":
         return ["", *_session_state(part)]
-    if part.kind == "keyed":
+    if part.kind == "ordered":
         return ["", *_keyed_state(part), *_stores_when_due(part)]
     measure, query = windows.measure, part.query
     late = float(measure.ticks(part.options.allowed_lateness, what="lateness"))

@@ -2,7 +2,7 @@
 
     aligned     windows of time: all keys are cut at the same instants        spanning, prorated   the same, of span events
     sessions    sessions and snapshot windows: runs of slices for each key    also of span events
-    keyed       windows that depend on the order of events, and landmarks
+    ordered     windows that depend on the order of events
 
 Windows of different kinds do not share slices, on purpose: cuts of one kind that are finer than a key's events would destroy the
 runs of another, and apart no kind holds the others back or is stricter than they are about late events.
@@ -27,9 +27,7 @@ def kind_of(query: QuerySpec) -> str:
 def _kind(window: Window, query: QuerySpec) -> str:
     if window.layout == "aligned" and isinstance(query.time, Span) and not query.time.is_point:
         return "prorated" if query.time.contributes == "prorated" else "spanning"
-    if window.layout == "keyed" and window.since is None:
-        return "sessions"
-    return "aligned" if window.layout == "aligned" else "keyed"
+    return window.layout
 
 
 def shared(query: QuerySpec) -> list[tuple[str, QuerySpec]]:

@@ -149,9 +149,9 @@ class Window:
     context = "context free"
     # Which shape of state it asks for:
     #   aligned   all keys are cut at the same instants
-    #   keyed     each key is cut in its own places, as its events come
+    #   sessions  each key is cut in its own places, as its events come
     #   ordered   each key is cut in its own places, once the order of its events is known
-    layout: Literal["aligned", "keyed", "ordered"] = "aligned"
+    layout: Literal["aligned", "sessions", "ordered"] = "aligned"
     # Columns that it reads besides the time column.
     columns: tuple[str, ...] = ()
     # The conditions that it asks of events, by what it calls them.

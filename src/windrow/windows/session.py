@@ -36,7 +36,7 @@ class Session(Window):
     column: str | None
 
     context = "session"
-    layout = "keyed"
+    layout = "sessions"
     inclusive = True
 
     @property

@@ -20,7 +20,7 @@ from windrow.windows.base import Window
 class Snapshot(Window):
     """See `snapshot`."""
 
-    layout = "keyed"
+    layout = "sessions"
     pointwise = True
 
     def __str__(self) -> str:

@@ -6,6 +6,7 @@ All of them answer to the same few calls. A *slot* holds one slice, a *cell* is 
     reset(slots)                             these slots begin empty
     fold(segments, inputs, time)             take in the events of a batch
     absorb(into, taken, keys)                coalesce slots
+    copy(into, source)                       let slots hold what others do, in an arena of one key
     recode(position, moved)                  the codes of a string column have changed
     save(slots, keys), load(...)             for snapshots
 

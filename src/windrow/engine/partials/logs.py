@@ -189,7 +189,7 @@ class Log(EventColumns):
         if not isinstance(keys, slice):
             self.renumber(keys)
 
-    def copy(self, owners: np.ndarray) -> None:
+    def share(self, owners: np.ndarray) -> None:
         """Events of owner o are from now on those of owners[o], too; -1 is nobody."""
         self._settle()
         rows = np.flatnonzero(owners[self._columns[0]] >= 0)
@@ -201,6 +201,9 @@ class Log(EventColumns):
 
     def absorb(self, into: np.ndarray, taken: np.ndarray, keys: int) -> None:
         """Coalesced slices change no event."""
+
+    def copy(self, into: np.ndarray, source: np.ndarray) -> None:
+        """Events are there, whatever slices hold them."""
 
     def take(self, key: np.ndarray, times: np.ndarray, arrival: np.ndarray, inputs: list[np.ndarray]) -> None:
         """Keep events."""

@@ -22,6 +22,7 @@ from windrow.aggregates.base import Bound, Field, Scalars
 from windrow.aggregates.distinct import CountDistinct
 from windrow.aggregates.quantile import Ranks
 from windrow.aggregates.top_k import MostFrequent
+from windrow.engine.arrays import ranges
 from windrow.engine.cache import jit
 from windrow.engine.cutting import Cells, Runs
 from windrow.engine.partials.scalars import Numbers, require
@@ -350,11 +351,6 @@ class Multisets:
         self._values, self._upto = values, upto
 
     def absorb(self, into: np.ndarray, taken: np.ndarray, keys: int) -> None:
-        self.copy(into, taken, keys)
-        self._cells.reset(taken)
-
-    def copy(self, into: np.ndarray, taken: np.ndarray, keys: int) -> None:
-        """Put what slots `taken` hold into slots `into`, too."""
         self._seal()
         stride = self._cells.stride
         every = np.arange(keys)
@@ -364,6 +360,14 @@ class Multisets:
         where, value = expand(source, self._offset, self._length, self._values, self._upto, total)
         self._waiting.append((target[where], value))
         self._seal()
+        self._cells.reset(taken)
+
+    def copy(self, into: np.ndarray, source: np.ndarray) -> None:
+        """Let slots `into`, which are empty, hold what slots `source` do, in an arena of one key."""
+        self._seal()
+        total = int(self.n[source].sum())
+        where, value = expand(source, self._offset, self._length, self._values, self._upto, total)
+        self._waiting.append((into[where], value))
 
     def settle(self) -> None:
         """Sort what waits, and let go of memory that is no longer used."""
@@ -422,12 +426,11 @@ class Multisets:
 
     def save(self, slots: np.ndarray, keys: int) -> dict[str, np.ndarray]:
         self._seal()
-        gone = np.ones(self._cells.capacity, bool)
-        gone[slots] = False
-        self._cells.reset(np.flatnonzero(gone))
-        self._compact()
-        arrays = self._cells.save(slots, keys)
-        return arrays | {"values": self._values[: self._used], "upto": self._upto[: self._used]}
+        cells = (slots[:, None] * self._cells.stride + np.arange(keys)).ravel()
+        offset, length = self._offset[cells], self._length[cells]
+        at = ranges(offset, offset + length)
+        arrays = self._cells.save(slots, keys) | {"f0": np.cumsum(length) - length}
+        return arrays | {"values": self._values[at], "upto": self._upto[at]}
 
     def load(self, arrays: dict[str, np.ndarray], slots: np.ndarray, keys: int) -> None:
         self._cells.load(arrays, slots, keys)

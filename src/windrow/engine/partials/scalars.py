@@ -141,6 +141,11 @@ class Numbers:
         """Join slots `taken` onto slots `into`, in the order given."""
         self.loop("absorb_slots")(into, taken, self.stride, keys, *self.fields, self.n)
 
+    def copy(self, into: np.ndarray, source: np.ndarray) -> None:
+        """Let slots `into` hold what slots `source` do, in an arena of one key."""
+        for column in (*self.fields, self.n):
+            column[into] = column[source]
+
     def join(self, cells: np.ndarray, fields: list[np.ndarray], n: np.ndarray) -> None:
         """Join partials of elsewhere, and the counts of their values, onto these cells; -1 is no cell."""
         self.loop("absorb_rows")(cells, *fields, n, *self.fields, self.n)

@@ -705,7 +705,7 @@ class Sessions(Engine):
         lanes = np.arange(self.owners)
         above = np.where(lanes % len(self.lanes) == at - 1, lanes + 1, -1)
         for _, log in self.binding.logs:
-            log.copy(above)
+            log.share(above)
 
     def _complete_start(self, at: int) -> Tick | None:
         """From which start on a window is complete that was just added in lane `at`."""
@@ -743,7 +743,7 @@ class Sessions(Engine):
             raise
         for store in (self.presence, *(other for _, other in self.binding.others)):
             if isinstance(store, Multisets):
-                store.copy(cell, below, 1)
+                store.copy(cell, below)
             else:
                 store.absorb(cell, below, 1)
         self.waiting.push(slices, slices.born)

@@ -19,6 +19,9 @@ from windrow.engine.sequence.run import Run, Windows
 from windrow.engine.sequence.state import KeyState
 from windrow.measure import Tick
 
+# The rank of an event that is not needed.
+NEVER = np.iinfo(np.int64).max
+
 
 class Discretizer(ABC):
     """See the module. `dtype` is the dtype of ticks."""
@@ -33,12 +36,16 @@ class Discretizer(ABC):
         Their `finish` may lie beyond the frontier.
         """
 
-    def expire(self, frontier: Tick, seen: np.ndarray) -> Windows:
-        """Windows whose end is known because everything before `frontier` is released.
+    def expire(self, frontier: Tick, seen: np.ndarray, keys: np.ndarray | None = None) -> Windows:
+        """Windows whose end is known because everything before `frontier` is released; of these keys alone, if given.
 
         To be called after `release` with the same frontier.
         """
         return Windows.none(self.dtype)
+
+    def timers(self, keys: np.ndarray, seen: np.ndarray) -> np.ndarray | None:
+        """When `expire` has something to do for each of these keys, the last tick if never; None: never for any."""
+        return None
 
     def close(self, seen: np.ndarray, last_time: np.ndarray) -> Windows:
         """The windows that are open when the stream ends; nothing is open afterwards.
@@ -51,12 +58,36 @@ class Discretizer(ABC):
         """Key and rank of the first event of each open window: slices must stay cut there."""
         return np.empty(0, np.int64), np.empty(0, np.int64)
 
-    def tail(self, seen: np.ndarray) -> np.ndarray | None:
-        """By key number, the rank from which on any event may turn out to be the first of a window.
+    def anchors_of(self, keys: np.ndarray, since: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The anchors of these keys at the ranks `since`, one for each key, or later: O(keys + anchors)."""
+        return np.empty(0, np.int64), np.empty(0, np.int64)
 
-        Those events are kept apart. None where no window type needs it.
+    def first_anchor(self, keys: np.ndarray) -> np.ndarray | None:
+        """The rank of the first anchor of each of these keys, NEVER without one; None: there are none."""
+        return None
+
+    def tail(self, seen: np.ndarray, keys: np.ndarray | None = None) -> np.ndarray | None:
+        """The rank from which on any event may turn out to be the first of a window: by key number, or of these keys.
+
+        Those events are kept apart. None where no window type needs it. `seen` counts events by key number.
         """
         return None
+
+    @abstractmethod
+    def mark(self, keys: np.ndarray) -> Any:
+        """What `restore` needs to bring these keys back to what they are, until `settle`: O(keys)."""
+
+    @abstractmethod
+    def restore(self, mark: Any) -> None:
+        """Bring keys back to what they were at a mark."""
+
+    @abstractmethod
+    def settle(self) -> None:
+        """No mark is needed any more."""
+
+    @abstractmethod
+    def take_over(self, other: Self, keys: np.ndarray) -> None:
+        """Know of these keys what another discretizer of the same window knows."""
 
     @abstractmethod
     def grow(self, keys: int) -> None:
@@ -87,6 +118,18 @@ class KeyStated(Discretizer):
     """A discretizer all of whose state is numbers by key number."""
 
     state: KeyState
+
+    def mark(self, keys: np.ndarray) -> Any:
+        return keys, self.state.take(keys)
+
+    def restore(self, mark: Any) -> None:
+        self.state.put(*mark)
+
+    def settle(self) -> None:
+        """A mark is a copy: there is nothing to do."""
+
+    def take_over(self, other: Self, keys: np.ndarray) -> None:
+        self.state.put(keys, other.state.take(keys))
 
     def grow(self, keys: int) -> None:
         self.state.grow(keys)

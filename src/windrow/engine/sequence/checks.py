@@ -35,7 +35,7 @@ def check_types(name: str | None, window: Window, schema: pa.Schema, measure: Me
     """A QueryError that names window and column, if the window cannot be computed on such a table."""
     try:
         placed = window.gap or window.gap_column or window.since or window.pointwise
-        if window.layout == "keyed" and not placed:
+        if window.layout == "sessions" and not placed:
             raise QueryError(f"{type(window).__name__} {NOT_PLACED}")
         require_columns(schema, window.columns)
         for what, size in window.sizes.items():

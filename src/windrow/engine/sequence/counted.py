@@ -14,13 +14,13 @@ object serves all count windows of a query.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from windrow.engine.cache import jit
 from windrow.engine.numbers import frozen
-from windrow.engine.sequence.base import KeyStated, below
+from windrow.engine.sequence.base import NEVER, KeyStated, below
 from windrow.engine.sequence.open_windows import MOST_OPEN, too_many_open
 from windrow.engine.sequence.run import Run, Windows
 from windrow.engine.sequence.state import KeyState
@@ -72,21 +72,37 @@ def list_windows(first, bounds, length, every, which, segment, begin, end, last)
 
 
 @jit
-def list_open(seen, length, every):  # type: ignore[no-untyped-def]
-    """Type, key and first rank of each window that is open, for keys with so many events."""
+def list_open(seen, since, length, every):  # type: ignore[no-untyped-def]
+    """Type, place and first rank of each window that is open and begins at rank `since` or later.
+
+    Keys have so many events, and `since` is one rank for each.
+    """
     total = 0
     for w in range(length.shape[0]):
-        for key in range(seen.shape[0]):
-            total += begun_after(seen[key], every[w]) - ended_after(seen[key], length[w], every[w])
-    which, keys, begin = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64)
+        for s in range(seen.shape[0]):
+            low = max(ended_after(seen[s], length[w], every[w]), begun_after(since[s], every[w]))
+            total += max(begun_after(seen[s], every[w]) - low, 0)
+    which, place, begin = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64)
     n = 0
     for w in range(length.shape[0]):
-        for key in range(seen.shape[0]):
-            low, high = ended_after(seen[key], length[w], every[w]), begun_after(seen[key], every[w])
-            for k in range(low, high):
-                which[n], keys[n], begin[n] = w, key, k * every[w]
+        for s in range(seen.shape[0]):
+            low = max(ended_after(seen[s], length[w], every[w]), begun_after(since[s], every[w]))
+            for k in range(low, begun_after(seen[s], every[w])):
+                which[n], place[n], begin[n] = w, s, k * every[w]
                 n += 1
-    return which, keys, begin
+    return which, place, begin
+
+
+@jit
+def first_open(seen, length, every):  # type: ignore[no-untyped-def]
+    """The first rank of the first window that is open, for keys with so many events; NEVER without one."""
+    out = np.full(seen.shape[0], NEVER)
+    for w in range(length.shape[0]):
+        for s in range(seen.shape[0]):
+            k = ended_after(seen[s], length[w], every[w])
+            if k < begun_after(seen[s], every[w]):
+                out[s] = min(out[s], k * every[w])
+    return out
 
 
 class Counted(KeyStated):
@@ -113,13 +129,40 @@ class Counted(KeyStated):
         return Windows(run.keys[segment], begin, end, after(run.times[last]), which=which)
 
     def close(self, seen: np.ndarray, last_time: np.ndarray) -> Windows:
-        which, key, begin = list_open(self.state["seen"], self.length, self.every)
+        which, key, begin = self._open()
         self.state.reset()
         self.open = 0
         return Windows(key, begin, seen[key], after(last_time[key]), which=which)
 
     def anchors(self) -> tuple[np.ndarray, np.ndarray]:
-        return list_open(self.state["seen"], self.length, self.every)[1:]
+        return self._open()[1:]
+
+    def _open(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Type, key and first rank of each window that is open."""
+        seen = self.state["seen"]
+        found: tuple[np.ndarray, np.ndarray, np.ndarray]
+        found = list_open(seen, np.zeros(len(seen), np.int64), self.length, self.every)
+        return found
+
+    def anchors_of(self, keys: np.ndarray, since: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        _, place, begin = list_open(self.state["seen"][keys], since, self.length, self.every)
+        return keys[place], begin
+
+    def first_anchor(self, keys: np.ndarray) -> np.ndarray:
+        first: np.ndarray = first_open(self.state["seen"][keys], self.length, self.every)
+        return first
+
+    def mark(self, keys: np.ndarray) -> Any:
+        return super().mark(keys), self.open
+
+    def restore(self, mark: Any) -> None:
+        numbers, self.open = mark
+        super().restore(numbers)
+
+    def take_over(self, other: Self, keys: np.ndarray) -> None:
+        self.open -= self._count_open(self.state["seen"][keys])
+        super().take_over(other, keys)
+        self.open += self._count_open(self.state["seen"][keys])
 
     def without(self, number: int) -> Counted:
         """The same without one window type."""

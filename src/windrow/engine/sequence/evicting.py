@@ -183,8 +183,9 @@ class Evicting(KeyStated):
     def close(self, seen: np.ndarray, last_time: np.ndarray) -> Windows:
         return Windows.none(self.dtype)
 
-    def tail(self, seen: np.ndarray) -> np.ndarray:
-        return self.state["begin"].copy()
+    def tail(self, seen: np.ndarray, keys: np.ndarray | None = None) -> np.ndarray:
+        begin = self.state["begin"]
+        return begin.copy() if keys is None else begin[keys]
 
     def require_sound(self, state: KeyState, seen: np.ndarray | None) -> None:
         below(state["begin"], seen, what="the first event of a content")

@@ -25,7 +25,7 @@ from windrow.engine.numbers import frozen
 from windrow.engine.sequence.base import KeyStated, require_flags, require_ticks
 from windrow.engine.sequence.run import Run, Windows
 from windrow.engine.sequence.state import KeyState
-from windrow.engine.sequence.ticks import clipped
+from windrow.engine.sequence.ticks import clipped, last_tick
 from windrow.measure import Measure, Tick
 from windrow.windows.base import Periodic
 from windrow.windows.latest import Latest, next_look_float, next_look_integer
@@ -81,9 +81,13 @@ class LatestEvents(KeyStated):
     def _windows(self, key: np.ndarray, end: np.ndarray, look: np.ndarray) -> Windows:
         return Windows(key, np.maximum(end - self.rows, 0), end, look)
 
-    def expire(self, frontier: Tick, seen: np.ndarray) -> Windows:
+    def expire(self, frontier: Tick, seen: np.ndarray, keys: np.ndarray | None = None) -> Windows:
         now = clipped(frontier, self.dtype)
-        return self._take(np.flatnonzero((self.state["waiting"] == 1) & (self.state["due"] <= now)), seen)
+        keys = np.arange(self.state.keys) if keys is None else keys
+        return self._take(keys[(self.state["waiting"][keys] == 1) & (self.state["due"][keys] <= now)], seen)
+
+    def timers(self, keys: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        return np.where(self.state["waiting"][keys] == 1, self.state["due"][keys], last_tick(self.dtype))
 
     def close(self, seen: np.ndarray, last_time: np.ndarray) -> Windows:
         return self._take(np.flatnonzero(self.state["waiting"]), seen)
@@ -93,9 +97,10 @@ class LatestEvents(KeyStated):
         self.state["waiting"][keys] = 0
         return self._windows(keys, seen[keys], self.state["due"][keys])
 
-    def tail(self, seen: np.ndarray) -> np.ndarray:
-        waiting = self.state["waiting"]
-        return np.maximum(seen[: len(waiting)] - self.rows + (1 - waiting.astype(np.int64)), 0)
+    def tail(self, seen: np.ndarray, keys: np.ndarray | None = None) -> np.ndarray:
+        keys = np.arange(self.state.keys) if keys is None else keys
+        waiting = self.state["waiting"][keys]
+        return np.maximum(seen[keys] - self.rows + (1 - waiting.astype(np.int64)), 0)
 
     def require_sound(self, state: KeyState, seen: np.ndarray | None) -> None:
         require_flags(state["waiting"], what="whether a look waits")

@@ -26,7 +26,7 @@ from windrow.engine.numbers import frozen
 from windrow.engine.sequence.base import KeyStated, below, require_flags, require_ticks
 from windrow.engine.sequence.run import Run, Windows, spread
 from windrow.engine.sequence.state import KeyState
-from windrow.engine.sequence.ticks import after, back, clipped
+from windrow.engine.sequence.ticks import after, back, clipped, last_tick
 from windrow.measure import Measure, Tick
 from windrow.windows.slide_by_rows import SlideByRows
 
@@ -132,14 +132,22 @@ class LookingBack(KeyStated):
     def _windows(self, key: np.ndarray, begin: np.ndarray, end: np.ndarray, time: np.ndarray) -> Windows:
         return Windows(key, begin, end, after(time), after(back(time, self.length)))
 
-    def expire(self, frontier: Tick, seen: np.ndarray) -> Windows:
+    def expire(self, frontier: Tick, seen: np.ndarray, keys: np.ndarray | None = None) -> Windows:
         now = clipped(frontier, self.dtype)
-        state = self.state
-        windows = self._take(np.flatnonzero((state["waiting"] == 1) & (state["last"] < now)), seen)
+        keys = np.arange(self.state.keys) if keys is None else keys
+        last = self.state["last"][keys]
+        windows = self._take(keys[(self.state["waiting"][keys] == 1) & (last < now)], seen)
         # What lies so far back that no event to come looks back to it.
-        dead = np.flatnonzero(state["last"] <= back(np.array([now], self.dtype), self.length))
-        state["tail"][dead] = seen[dead]
+        dead = keys[last <= back(np.array([now], self.dtype), self.length)]
+        self.state["tail"][dead] = seen[dead]
         return windows
+
+    def timers(self, keys: np.ndarray, seen: np.ndarray) -> np.ndarray:
+        last, waiting = self.state["last"][keys], self.state["waiting"][keys] == 1
+        never = last_tick(self.dtype)
+        dead = np.where(last <= back(np.array([never]), self.length), last + self.length, never)
+        dead[self.state["tail"][keys] == seen[keys]] = never
+        return np.where(waiting, after(last), dead)
 
     def close(self, seen: np.ndarray, last_time: np.ndarray) -> Windows:
         return self._take(np.flatnonzero(self.state["waiting"]), seen)
@@ -149,8 +157,9 @@ class LookingBack(KeyStated):
         self.state["waiting"][keys] = 0
         return self._windows(keys, self.state["tail"][keys], seen[keys], self.state["last"][keys])
 
-    def tail(self, seen: np.ndarray) -> np.ndarray:
-        return self.state["tail"].copy()
+    def tail(self, seen: np.ndarray, keys: np.ndarray | None = None) -> np.ndarray:
+        tail = self.state["tail"]
+        return tail.copy() if keys is None else tail[keys]
 
     def require_sound(self, state: KeyState, seen: np.ndarray | None) -> None:
         below(state["tail"], seen, what="the first event of a tail")

@@ -1,10 +1,10 @@
-"""Windows that have begun and whose end is not known: one queue per key, all of them in flat columns.
+"""Windows that have begun and whose end is not known: one queue per key.
 
-    key      0   0   0   3   7   7          sorted
+    key      0   0   0   3   7   7
     rank     5   8  11   0   2   2          of the first event; never falls within a key
     time    10  14  14   3   1   1          of the first event
 
-    one run:  take from the front of each touched queue, add to its end, and write the columns anew
+    one run:  take from the front of each touched queue, and add to its end
 
 First in, first out: a window that began earlier ends no later (Cutty, section 2.1).
 """
@@ -16,14 +16,12 @@ from typing import Any
 import numpy as np
 
 from windrow.engine.cache import jit
-from windrow.engine.numbers import frozen
+from windrow.engine.sequence.queues import KeyQueues, ranges
 from windrow.engine.sequence.run import Windows
 from windrow.engine.sequence.state import required
 from windrow.errors import LimitError
 
 MOST_OPEN = 10_000_000
-# With fewer open windows than this per key that is looked for, a walk is faster than searches.
-WALK = 16
 
 
 def too_many_open(window: str) -> LimitError:
@@ -32,19 +30,6 @@ def too_many_open(window: str) -> LimitError:
         f"{window}: more than {MOST_OPEN:,} windows would be open at once, over all keys; begin fewer of them, "
         "or end them earlier"
     )
-
-
-@jit
-def find_queues(key, keys, low, high):  # type: ignore[no-untyped-def]
-    """Write where in the sorted column `key` each of `keys`, sorted too, begins and ends: one walk."""
-    at = 0
-    for s in range(keys.shape[0]):
-        while at < key.shape[0] and key[at] < keys[s]:
-            at += 1
-        low[s] = at
-        while at < key.shape[0] and key[at] == keys[s]:
-            at += 1
-        high[s] = at
 
 
 @jit
@@ -74,55 +59,33 @@ def pair_up(  # type: ignore[no-untyped-def]
 
 
 @jit
-def merge_queues(  # type: ignore[no-untyped-def]
-    keys, low, high, begun_to, ended_to, key, rank, time, new_rank, new_time, out_key, out_rank, out_time
-):
-    """Write the queues anew, without what ended and with what began; arguments as above.
-
-    The `out` columns are just large enough.
-    """
-    n = old = new = ended = 0
+def count_since(keys, since, begin, end, rank, count):  # type: ignore[no-untyped-def]
+    """How many windows of each key begin at `since[s]` or later: those at the end of its queue."""
     for s in range(keys.shape[0]):
-        for i in range(old, low[s]):
-            out_key[n], out_rank[n], out_time[n] = key[i], rank[i], time[i]
-            n += 1
-        gone = ended_to[s] - ended
-        held = high[s] - low[s]
-        for i in range(low[s] + min(gone, held), high[s]):
-            out_key[n], out_rank[n], out_time[n] = key[i], rank[i], time[i]
-            n += 1
-        for i in range(new + max(gone - held, 0), begun_to[s]):
-            out_key[n], out_rank[n], out_time[n] = keys[s], new_rank[i], new_time[i]
-            n += 1
-        old, new, ended = high[s], begun_to[s], ended_to[s]
-    for i in range(old, key.shape[0]):
-        out_key[n], out_rank[n], out_time[n] = key[i], rank[i], time[i]
-        n += 1
+        i = end[keys[s]]
+        while i > begin[keys[s]] and rank[i - 1] >= since[s]:
+            i -= 1
+        count[s] = end[keys[s]] - i
 
 
-class OpenWindows:
+class OpenWindows(KeyQueues):
     """See the module."""
 
     def __init__(self, tick: np.dtype[Any]) -> None:
-        self.key = np.empty(0, np.int64)
-        self.rank = np.empty(0, np.int64)
-        self.time = np.empty(0, tick)
+        super().__init__((np.int64, tick))
+        self.tick = tick
 
-    def __len__(self) -> int:
-        return len(self.key)
+    @property
+    def rank(self) -> np.ndarray:
+        return self.columns[0]
 
-    def slices(self, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where the queue of each of these keys begins and ends."""
-        if len(self) > WALK * len(keys):
-            return np.searchsorted(self.key, keys, "left"), np.searchsorted(self.key, keys, "right")
-        low, high = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
-        find_queues(self.key, frozen(keys), low, high)
-        return low, high
+    @property
+    def time(self) -> np.ndarray:
+        return self.columns[1]
 
     def apply(
         self,
         keys: np.ndarray,
-        slices: tuple[np.ndarray, np.ndarray],
         counts: tuple[np.ndarray, np.ndarray],
         begun: tuple[np.ndarray, np.ndarray],
         ended: tuple[np.ndarray, np.ndarray],
@@ -134,30 +97,37 @@ class OpenWindows:
         """
         size = len(ended[0])
         key, begin = np.empty(size, np.int64), np.empty(size, np.int64)
-        start = np.empty(size, self.time.dtype)
+        start = np.empty(size, self.tick)
         if size:
-            pair_up(keys, *slices, *counts, self.rank, self.time, *begun, key, begin, start)
-        if size or len(begun[0]):
-            left = len(self) + len(begun[0]) - size
-            out = (np.empty(left, np.int64), np.empty(left, np.int64), np.empty(left, self.time.dtype))
-            merge_queues(keys, *slices, *counts, self.key, self.rank, self.time, *begun, *out)
-            self.key, self.rank, self.time = out
+            queues = (self.begin[keys], self.end[keys])
+            pair_up(keys, *queues, *counts, self.rank, self.time, *begun, key, begin, start)
+        if len(begun[0]):
+            self.push(keys, np.diff(counts[0], prepend=0), begun)
+        if size:
+            self.pop(keys, np.diff(counts[1], prepend=0))
         return Windows(key, begin, ended[0], ended[1], start)
 
+    def since(self, keys: np.ndarray, ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Key and rank of the windows of each of these keys that begin at `ranks` or later."""
+        count = np.empty(len(keys), np.int64)
+        count_since(keys, ranks, self.begin, self.end, self.rank, count)
+        end = self.end[keys]
+        return np.repeat(keys, count), self.rank[ranges(end - count, end)]
+
     def copy(self) -> OpenWindows:
-        """A twin; the columns are never written to, only replaced, so both may share them."""
-        twin = OpenWindows(self.time.dtype)
-        twin.key, twin.rank, twin.time = self.key, self.rank, self.time
+        twin = OpenWindows(self.tick)
+        twin.__dict__.update(super().copy().__dict__)
         return twin
 
     def save(self) -> dict[str, np.ndarray]:
-        return {"open_key": self.key, "open_rank": self.rank, "open_time": self.time}
+        key, (rank, time) = self.all()
+        return {"open_key": key, "open_rank": rank, "open_time": time}
 
     def load(self, arrays: dict[str, np.ndarray], keys: int, seen: np.ndarray | None) -> None:
         """The opposite of `save`; a ValueError if the arrays are not what `save` gives."""
         key = required(arrays, "open_key", np.int64)
         rank = required(arrays, "open_rank", np.int64, len(key))
-        time = required(arrays, "open_time", self.time.dtype, len(key))
+        time = required(arrays, "open_time", self.tick, len(key))
         if len(key) > MOST_OPEN:
             raise ValueError("more windows are open than may be")
         same = key[1:] == key[:-1]
@@ -169,8 +139,5 @@ class OpenWindows:
             raise ValueError("an open window begins at no time")
         if seen is not None and len(key) and (rank >= seen[key]).any():
             raise ValueError("an open window begins with an event that has not been seen")
-        self.key, self.rank, self.time = key.copy(), rank.copy(), time.copy()
-
-    @property
-    def nbytes(self) -> int:
-        return self.key.nbytes + self.rank.nbytes + self.time.nbytes
+        self.grow(keys)
+        self.fill(key, (rank, time))

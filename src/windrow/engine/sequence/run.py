@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -47,15 +48,15 @@ class Run:
         """How many keys a discretizer must have room for."""
         return int(self.keys[-1]) + 1 if len(self.keys) else 0
 
-    @property
+    @cached_property
     def ranks(self) -> np.ndarray:
         """The rank of the first row of each segment."""
         return self.seen[self.keys]
 
-    @property
+    @cached_property
     def lengths(self) -> np.ndarray:
         """The number of rows in each segment."""
-        return np.diff(self.bounds)
+        return self.bounds[1:] - self.bounds[:-1]
 
 
 @dataclass

@@ -17,7 +17,7 @@ import numpy as np
 
 from windrow.engine.compiler import kernel
 from windrow.engine.numbers import frozen
-from windrow.engine.sequence.base import Discretizer
+from windrow.engine.sequence.base import NEVER, Discretizer
 from windrow.engine.sequence.loop import (
     FINE,
     NEED_ROOM,
@@ -76,13 +76,12 @@ class Stepped(Discretizer):
         self.grow(run.keys_needed)
         inputs = [frozen(column) for column in self.recipe.inputs(run)]
         state = self.state.take(run.keys)
-        slices = self.open.slices(run.keys)
-        queued = slices[1] - slices[0]
+        queued = self.open.counts(run.keys)
         found = Found.of(run, len(self.open))
         self.discretize(run, inputs, state, queued, found)
         self.state.put(run.keys, state)
         counts = (found.begun_to, found.ended_to)
-        windows = self.open.apply(frozen(run.keys), slices, counts, found.begun, found.ended)
+        windows = self.open.apply(run.keys, counts, found.begun, found.ended)
         return self.long_enough(windows)
 
     def discretize(
@@ -123,17 +122,45 @@ class Stepped(Discretizer):
         return windows.where(long)
 
     def close(self, seen: np.ndarray, last_time: np.ndarray) -> Windows:
-        key = self.open.key
-        windows = Windows(key, self.open.rank, seen[key], after(last_time[key]), self.open.time)
-        self.open = OpenWindows(self.dtype)
+        key, (rank, time) = self.open.all()
+        self.open.clear(np.arange(self.state.keys))
         self.state.reset()
-        return self.long_enough(windows)
+        return self.long_enough(Windows(key, rank, seen[key], after(last_time[key]), time))
 
     def anchors(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.open.key, self.open.rank
+        key, (rank, _) = self.open.all()
+        return key, rank
+
+    def anchors_of(self, keys: np.ndarray, since: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self.open.since(keys, since)
+
+    def first_anchor(self, keys: np.ndarray) -> np.ndarray:
+        first = np.full(len(keys), NEVER)
+        begin = self.open.begin[keys]
+        some = np.flatnonzero(begin < self.open.end[keys])
+        first[some] = self.open.rank[begin[some]]
+        return first
 
     def grow(self, keys: int) -> None:
         self.state.grow(keys)
+        self.open.grow(keys)
+
+    def mark(self, keys: np.ndarray) -> Any:
+        return self.open.mark(keys), keys, self.state.take(keys)
+
+    def restore(self, mark: Any) -> None:
+        queues, keys, state = mark
+        self.open.restore(queues)
+        self.state.put(keys, state)
+
+    def settle(self) -> None:
+        self.open.settle()
+
+    def take_over(self, other: Self, keys: np.ndarray) -> None:
+        self.state.put(keys, other.state.take(keys))
+        at = other.open.places(keys)
+        self.open.clear(keys)
+        self.open.push(keys, other.open.counts(keys), [column[at] for column in other.open.columns])
 
     def copy(self) -> Self:
         twin = type(self).__new__(type(self))
@@ -153,7 +180,7 @@ class Stepped(Discretizer):
 
     def require_sound(self, state: KeyState, queues: OpenWindows) -> None:
         """A ValueError if the state of a step does not agree with the windows that are open."""
-        count = np.bincount(queues.key, minlength=state.keys)
+        count = queues.counts(np.arange(state.keys))
         if "opened" in state.fields and not np.array_equal(state["opened"], count):
             raise ValueError("a key has other windows open than its state says")
 

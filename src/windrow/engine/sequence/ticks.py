@@ -36,6 +36,11 @@ def after(ticks: np.ndarray) -> np.ndarray:
     return ticks + (ticks < INT64_MAX)
 
 
+def last_tick(dtype: np.dtype[Any]) -> Any:
+    """The tick that no time is beyond."""
+    return dtype.type(np.inf if dtype.kind == "f" else INT64_MAX)
+
+
 def back(ticks: np.ndarray, length: Tick) -> np.ndarray:
     """`ticks - length` for a positive length, and the lowest tick where that lies below all ticks.
 

@@ -12,14 +12,13 @@ from typing import Any
 import pyarrow as pa
 
 from windrow.durations import Duration
-from windrow.engine.aligned import Aligned
-from windrow.engine.engines import KINDS, kind_name
-from windrow.engine.keyed.engine import Keyed
+from windrow.engine.engines import KINDS, AnyEngine, kind_name
 from windrow.engine.keys import Keys
 from windrow.engine.metrics import Counters
 from windrow.engine.operator import Operator
+from windrow.engine.ordered.engine import Ordered
 from windrow.engine.runs.engine import Sessions
-from windrow.engine.snapshot import aligned, common, keyed, sessions, spanning
+from windrow.engine.snapshot import aligned, common, ordered, sessions, spanning
 from windrow.engine.snapshot.parts import Reader, Writer, number, tick_of
 from windrow.engine.snapshot.plan import plan_hash
 from windrow.engine.spanning.engine import Spanning
@@ -54,14 +53,14 @@ def framed(plan: bytes, body: bytes) -> bytes:
     return HEADER.pack(MAGIC, VERSION, plan, len(body), zlib.crc32(body)) + body
 
 
-def _write(writer: Writer, engine: Aligned | Keyed | Sessions, prefix: str) -> dict[str, Any]:
+def _write(writer: Writer, engine: AnyEngine, prefix: str) -> dict[str, Any]:
     """Write the section of an engine; what JSON says about it."""
     common.write(writer, engine, prefix)
     said = common.about(engine) | {"kind": kind_name(engine)}
     if isinstance(engine, Sessions):
         return said | sessions.write(writer, engine, prefix)
-    if isinstance(engine, Keyed):
-        return said | keyed.write(writer, engine, prefix)
+    if isinstance(engine, Ordered):
+        return said | ordered.write(writer, engine, prefix)
     if isinstance(engine, Spanning):
         spanning.write(writer, engine, prefix)
     return said | aligned.write(writer, engine, prefix)
@@ -75,22 +74,22 @@ def _read(
     keys: Keys,
     about: dict[str, Any],
     prefix: str,
-) -> Aligned | Keyed | Sessions:
+) -> AnyEngine:
     windows = about["windows"]
     if not windows or not set(windows) <= set(query.windows):
         raise StateError("the snapshot speaks of windows that the query does not have")
     part = replace(query, windows=MappingProxyType({name: query.windows[name] for name in windows}))
     if about["kind"] not in KINDS:
         raise StateError(f"the snapshot has an engine of the unknown kind {about['kind']!r}")
-    # Windows of time may be answered by an engine that can do more.
-    if about["kind"] != kind_of(part) and (about["kind"], kind_of(part)) != ("keyed", "aligned"):
+    # Windows of one kind may be answered by an engine that can do more.
+    if about["kind"] != kind_of(part):
         raise StateError("the snapshot's engine cannot answer the windows of the query")
     engine = KINDS[about["kind"]](part, settings, schema, keys)
     common.read(reader, engine, about, prefix)
     if isinstance(engine, Sessions):
         sessions.read(reader, engine, prefix)
-    elif isinstance(engine, Keyed):
-        keyed.read(reader, engine, about, prefix)
+    elif isinstance(engine, Ordered):
+        ordered.read(reader, engine, about, prefix)
     else:
         aligned.read(reader, engine, about, prefix)
     if isinstance(engine, Spanning):

@@ -1,32 +1,13 @@
-"""Cutting the events of many keys: sorted by key and time, then into slices at whatever separates them.
-
-time     1   2     5       7 8   9        one key; gap 2, a fixed edge at 8
-slices  |-----|   |-|     |-|  |----|
-           gap       gap     edge
-"""
+"""The events of many keys in order of key, time and arrival; cheap where they nearly are."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 
-from windrow.engine.arrays import different
 from windrow.engine.cache import jit
 
 # Segments of up to so many rows are sorted by insertion.
 FEW_ROWS = 32
-
-
-@dataclass
-class Pieces:
-    """Events low[i] .. high[i]-1 of a sorted batch, all of one key, which nothing separates."""
-
-    low: np.ndarray
-    high: np.ndarray
-    segment: np.ndarray
-    edge: np.ndarray
 
 
 @jit
@@ -133,6 +114,21 @@ def time_order(times: np.ndarray) -> np.ndarray:
     return order
 
 
+@jit
+def few_by_key(numbers):  # type: ignore[no-untyped-def]
+    """As `counting_order`, of few rows: the order, the keys that there are, and where the rows of each begin."""
+    order = np.argsort(numbers, kind="mergesort")
+    keys = np.empty(numbers.shape[0], np.int64)
+    bounds = np.empty(numbers.shape[0] + 1, np.int64)
+    count = 0
+    for i in range(order.shape[0]):
+        if i == 0 or numbers[order[i]] != numbers[order[i - 1]]:
+            keys[count], bounds[count] = numbers[order[i]], i
+            count += 1
+    bounds[count] = order.shape[0]
+    return order, keys[:count].copy(), bounds[: count + 1].copy()
+
+
 def by_key_and_time(
     times: np.ndarray, numbers: np.ndarray | None, keys: int, *, ordered: bool
 ) -> tuple[np.ndarray | None, np.ndarray, np.ndarray]:
@@ -145,87 +141,7 @@ def by_key_and_time(
         present = np.flatnonzero(np.diff(bounds))
         bounds = np.append(bounds[present], count)
     else:
-        order = np.argsort(numbers, kind="stable")
-        sorted_numbers = numbers[order]
-        begin = np.flatnonzero(np.diff(sorted_numbers, prepend=-1))
-        present, bounds = sorted_numbers[begin].astype(np.int64), np.append(begin, count)
+        order, present, bounds = few_by_key(numbers)
     if not ordered:
         sort_segments(times, order, bounds)
     return order, present, bounds
-
-
-@jit
-def cut_segments(  # type: ignore[no-untyped-def]
-    times, bounds, edges, gap, reach, marks, pointwise, low, high, segment, edge
-):
-    """Cut sorted events at fixed edges, gaps and marks; how many pieces there are.
-
-    times: sorted within each segment bounds[s] .. bounds[s+1]-1. edges: ascending, enclose all times.
-    gap: the smallest gap of a session, -1 for none. reach: how far each event extends the sessions of
-    each dynamic gap. marks are flags, and may be empty. Fills low, high, segment, edge.
-    """
-    count = 0
-    furthest = np.empty(reach.shape[0], reach.dtype)
-    for s in range(bounds.shape[0] - 1):
-        begin, stop = bounds[s], bounds[s + 1]
-        j = np.searchsorted(edges, times[begin], side="right") - 1
-        for i in range(begin, stop):
-            t = times[i]
-            apart = i == begin
-            if t >= edges[j + 1]:
-                apart = True
-                j += 1
-                if edges[j + 1] <= t:
-                    j += np.searchsorted(edges[j:], t, side="right") - 1
-            if not apart:
-                apart = (gap >= 0 and t > times[i - 1] + gap) or (pointwise and t != times[i - 1])
-                if marks.shape[0] > 0:
-                    apart = apart or marks[i] > 0
-                for d in range(reach.shape[0]):
-                    apart = apart or t > furthest[d]
-            if apart:
-                if i > begin:
-                    high[count - 1] = i
-                low[count] = i
-                segment[count] = s
-                edge[count] = edges[j]
-                count += 1
-                for d in range(reach.shape[0]):
-                    furthest[d] = reach[d, i]
-            else:
-                for d in range(reach.shape[0]):
-                    furthest[d] = max(furthest[d], reach[d, i])
-        high[count - 1] = stop
-    return count
-
-
-def cut_sorted(
-    times: np.ndarray,
-    bounds: np.ndarray,
-    edges: np.ndarray,
-    gap: Any,
-    reach: np.ndarray,
-    marks: np.ndarray,
-    pointwise: bool,
-) -> Pieces:
-    """See `cut_segments`; here `marks` are positions, ascending, at which a slice must begin."""
-    if len(edges) == 2 and gap < 0 and not len(reach) and not pointwise:
-        low = different(np.concatenate([bounds[:-1], marks]), len(times))
-        segment = np.searchsorted(bounds, low, side="right") - 1
-        return Pieces(low, np.append(low[1:], len(times)), segment, np.full(len(low), edges[0]))
-    flags = np.zeros(len(times) if len(marks) else 0, np.uint8)
-    flags[marks] = 1
-    low, high, segment = (np.empty(len(times), np.int64) for _ in range(3))
-    edge = np.empty(len(times), times.dtype)
-    least = times.dtype.type(gap)
-    found = (low, high, segment, edge)
-    count = cut_segments(times, bounds, edges, least, reach, flags, pointwise, *found)
-    return Pieces(*(column[:count].copy() for column in found))
-
-
-@jit
-def give_to_events(low, high, value, order, out):  # type: ignore[no-untyped-def]
-    """out[order[i]] = value[p] for each event i of piece p."""
-    for p in range(low.shape[0]):
-        for i in range(low[p], high[p]):
-            out[order[i]] = value[p]

@@ -1,4 +1,4 @@
-"""What was given out and is not final: what a changelog needs to know (update mode).
+"""Update mode: what was given out and is not final, and which rows make it true again.
 
 A window that exists has an *identity* (key, window, start, end) and a *content*: how many events it
 holds and the arrival numbers of its first and last one. Events are never taken back, so two contents
@@ -10,16 +10,24 @@ gives the changes:
     x           -          delete
     x           y          update, or a delete and inserts where several windows share the identity
 
-A deleted identity is remembered until it is final, so that its revisions go on counting.
+A deleted identity is remembered until it is final, so that its revisions go on counting. Rows are kept by key, in order
+of their ends: an advance looks at those of keys with late events, and evicts what has become final.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import partial
 
 import numpy as np
 
+from windrow.engine.arrays import ascending
 from windrow.engine.cache import jit
+from windrow.engine.emission import Emission
+from windrow.engine.ordered.timers import Timers
+from windrow.engine.sequence.queues import KeyQueues
+from windrow.engine.staging import Staged
+from windrow.engine.windows import Due
 from windrow.measure import Tick
 
 INSERT, UPDATE, DELETE = 1, 2, 3
@@ -51,10 +59,6 @@ class Given:
 
     def with_more(self, other: Given) -> Given:
         return Given(*(np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)))
-
-    @property
-    def nbytes(self) -> int:
-        return int(sum(getattr(self, f.name).nbytes for f in fields(self)))
 
 
 @dataclass
@@ -160,6 +164,96 @@ def _differs(rows: Given, order: np.ndarray) -> np.ndarray:
     return new
 
 
-def reached(end: np.ndarray, inclusive: np.ndarray, point: Tick) -> np.ndarray:
-    """Whether time has come to `point` or further for windows with these ends."""
-    return np.where(inclusive, end < point, end <= point)
+@jit
+def count_final(keys, begin, end, ends, horizon, count):  # type: ignore[no-untyped-def]
+    """How many rows at the front of each key are final."""
+    for s in range(keys.shape[0]):
+        i = begin[keys[s]]
+        while i < end[keys[s]] and ends[i] <= horizon:
+            i += 1
+        count[s] = i - begin[keys[s]]
+
+
+class Changelog:
+    """See the module."""
+
+    def __init__(self, tick: np.dtype) -> None:
+        self.rows = KeyQueues((np.int64, tick, tick, np.int64, np.int64, np.int64, np.int64))
+        self._final = Timers(tick)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def grow(self, keys: int) -> None:
+        self.rows.grow(keys)
+        self._final.grow(keys)
+
+    def revise(self, emission: Emission, keys: np.ndarray, due: Due, now: Given) -> Given:
+        """Emit what turns the rows of these keys into those of now; what is on record of them then."""
+        at = self.rows.places(keys)
+        given = Given(np.repeat(keys, self.rows.counts(keys)), *(column[at] for column in self.rows.columns))
+        found = changes(given, now)
+        gone = given.where(found.deleted)
+        none = np.zeros(len(gone), np.int64)
+        vanished = Due(gone.spec, gone.start, gone.end, none, none, gone.key)
+        emission.change(vanished, "delete", found.given[found.deleted])
+        for which, op in ((found.updated, "update"), (found.inserted, "insert")):
+            emission.change(due.where(which), op, found.now[which])
+        return found.kept
+
+    def record(self, keys: np.ndarray, rows: Given | None, horizon: Tick, staged: Staged) -> None:
+        """On commit, forget what was on record of these keys, note rows if there are any, and evict those that are final."""
+        staged.on_commit(partial(self._record, keys, rows, horizon))
+
+    def _record(self, keys: np.ndarray, rows: Given | None, horizon: Tick) -> None:
+        if rows is not None:
+            self.rows.clear(keys)
+            self.put(rows)
+        keys = self._final.due(horizon)
+        if len(keys):
+            count = np.empty(len(keys), np.int64)
+            queues = self.rows
+            count_final(
+                keys,
+                queues.begin,
+                queues.end,
+                queues.columns[2],
+                self._final.armed.dtype.type(horizon),
+                count,
+            )
+            queues.pop(keys, count)
+            self._arm(keys)
+        self.rows.settle()
+
+    def put(self, rows: Given) -> None:
+        """Note rows that end no earlier than those that are on record of their keys."""
+        if not len(rows):
+            return
+        order = np.lexsort((rows.end, rows.key))
+        rows = rows.where(order)
+        self.rows.fill(rows.key, [getattr(rows, f.name) for f in fields(rows)[1:]])
+        self._arm(ascending(rows.key))
+
+    def _arm(self, keys: np.ndarray) -> None:
+        """Know when the first row of each of these keys is final."""
+        begin = self.rows.begin[keys]
+        some = begin < self.rows.end[keys]
+        self._final.arm(keys[some], self.rows.columns[2][begin[some]])
+
+    def given(self) -> Given:
+        """All rows on record, key after key."""
+        key, columns = self.rows.all()
+        return Given(key, *columns)
+
+    def remove(self, spec: int) -> None:
+        """Forget the rows of a window; the windows behind it move up."""
+        given = self.given()
+        given = given.where(given.spec != spec)
+        given.spec = given.spec - (given.spec > spec)
+        self.rows.clear(np.arange(len(self.rows.begin)))
+        self.put(given)
+        self.rows.settle()
+
+    @property
+    def nbytes(self) -> int:
+        return self.rows.nbytes + self._final.nbytes

@@ -1,1 +1,0 @@
-"""The engine for windows that depend on more than time: each key is cut in its own places."""

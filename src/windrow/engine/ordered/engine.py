@@ -1,0 +1,394 @@
+"""The engine for windows that depend on the order of events: counts, and windows that the data places.
+
+    process     events wait, because a late one may come before them
+    advance     settled track       reads events that the horizon has passed: their order is known
+                speculative track   update mode: reads on, up to the watermark, so that windows are given out early
+
+In append mode there is one track, and its windows are final. In update mode the speculative one gives windows out. A late
+event makes its key *stale*: the key goes back to where the settled track is, its waiting events are read once more, and
+what was given out of it is compared with what is found now. A key that the settled track has overtaken goes on from there,
+too. So an advance costs what has come, the waiting events of stale keys, and the windows that it gives out or revises,
+whatever else is held.
+
+    time             settled               speculative
+    ------------------|------------------------|-------------
+                   horizon      waiting    watermark
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.engine.arrays import ascending
+from windrow.engine.columns import takeable
+from windrow.engine.completeness import next_after
+from windrow.engine.emission import Emission
+from windrow.engine.engine import Engine, Foldable
+from windrow.engine.keys import Keys
+from windrow.engine.loads import Events, Parcel
+from windrow.engine.ordered.changelog import Changelog, Given
+from windrow.engine.ordered.slices import Slices, Slots
+from windrow.engine.ordered.track import Found, Track
+from windrow.engine.ordered.waiting import Chunk, Released, Waiting
+from windrow.engine.partials import Log, Store
+from windrow.engine.sequence import bad_rows, discretizers_for
+from windrow.engine.staging import Staged
+from windrow.engine.windows import Due
+from windrow.errors import LimitError, QueryError
+from windrow.measure import Tick
+from windrow.options import OperatorOptions
+from windrow.spec import QuerySpec
+
+
+class Ordered(Engine):
+    """See the module."""
+
+    # Each window is answered for one key, and a key's count goes on.
+    keys_per_window = 1
+    forgets_keys = False
+
+    def __init__(
+        self, query: QuerySpec, settings: OperatorOptions, schema: pa.Schema, keys: Keys | None = None
+    ) -> None:
+        super().__init__(query, settings, schema, keys)
+        self.slots = Slots(self)
+        self.settled = self._track()
+        self.speculative = self._track() if settings.mode == "update" else None
+        self.waiting = Waiting(self.measure.dtype)
+        self.changelog = Changelog(self.measure.dtype)
+        self.frontier: Tick = self.lowest - 1
+        self.born: Tick | None = None
+        # Keys that the speculative track must read again, and a flag for each key.
+        self._stale: list[np.ndarray] = []
+        self._is_stale = np.zeros(0, bool)
+        self._passage: Staged | None = None
+
+    def _track(self) -> Track:
+        return Track(self, discretizers_for(self.query.windows, self.measure, self.binding.types))
+
+    @property
+    def tracks(self) -> list[Track]:
+        return [self.settled] if self.speculative is None else [self.settled, self.speculative]
+
+    def reach(self) -> tuple[Tick, Tick]:
+        low, high = self.windows.reach
+        before: Tick = 0
+        behind: Tick = 1
+        for window in self.query.windows.values():
+            back, ahead = window.begins_before, window.ends_after
+            before = before if back is None else max(before, self.measure.ticks(back, what="length"))
+            behind = behind if ahead is None else max(behind, self.measure.ticks(ahead, what="length"))
+        return max(low, self.measure.lowest + before), min(high, self.measure.highest - behind - 1)
+
+    def clamp(self, tick: Tick) -> Tick:
+        return min(max(tick, self.lowest - 1), self.measure.highest)
+
+    # -- events in -------------------------------------------------------------------------------
+
+    def bad_values(self, batch: pa.RecordBatch) -> list[tuple[str, np.ndarray, str]]:
+        found = super().bad_values(batch)
+        for window in self.query.windows.values():
+            found += bad_rows(window, batch, self.measure)
+        return found
+
+    def too_late(self, load: Events | Parcel) -> tuple[np.ndarray, np.ndarray] | None:
+        """A mask, twice, of the events that lie before the frontier."""
+        low, born = load.scan[0], self.born
+        if low >= self.frontier and (born is None or low > born):
+            return None
+        late = load.times < self.frontier
+        if born is not None:
+            late |= load.times <= born
+        return late, late
+
+    def partly_late(self, load: Events | Parcel) -> np.ndarray | None:
+        """No event is late for some windows only."""
+        return None
+
+    def _stage(self, load: Events | Parcel, staged: Staged) -> None:
+        """Let events wait."""
+        if isinstance(load, Parcel):
+            raise QueryError(
+                "slices cannot be taken by an operator that waits for the order of single events"
+            )
+        self.require_room(len(load))
+        limit, count = self.settings.max_slices, len(self.waiting) + len(load)
+        if count > limit:
+            raise LimitError(
+                f"{count:,} events would wait for the watermark, more than the limit of "
+                f"max_slices={limit:,}; nothing of this batch was taken: advance the watermark more often, "
+                "lower the lateness, or raise max_slices"
+            )
+        batch = takeable(load.batch, self.binding.value_columns)
+        numbers = None if load.numbers is None else load.numbers.astype(np.int64, copy=False)
+        staged.on_commit(partial(self._let_wait, Chunk(batch, load.times, load.arrival, numbers, *load.scan)))
+
+    def _let_wait(self, chunk: Chunk) -> None:
+        if self.binding.logs:
+            self.keep(Foldable(self.encode(chunk.batch), chunk.time, chunk.arrivals), chunk.number, None)
+        self.waiting.inbox.append(chunk)
+        self.grow()
+        high = chunk.high
+        self.highest_time = high if self.highest_time is None else max(self.highest_time, high)
+
+    def grow(self) -> None:
+        """Have room for all keys that are known."""
+        keys = self.keys.count
+        self.waiting.grow(keys)
+        for track in self.tracks:
+            track.grow(keys)
+        if self.speculative is not None:
+            self.changelog.grow(keys)
+            known = len(self._is_stale)
+            if keys > known:
+                self._is_stale = np.append(self._is_stale, np.zeros(max(keys, 2 * known) - known, bool))
+
+    def reset(self, slots: np.ndarray) -> None:
+        """Empty these slots."""
+        for store in self.stores():
+            store.reset(slots)
+
+    # -- watermarks and results ------------------------------------------------------------------
+
+    def due(self, watermark: Tick) -> list[pa.RecordBatch]:
+        finished = watermark >= self.measure.highest
+        horizon = self.measure.highest if finished else self.horizon(watermark)
+        self.grow()
+        staged = self._passage = Staged()
+        for track in self.tracks:
+            track.begin(staged)
+        try:
+            if self.speculative is None:
+                return self._settle(horizon, staged, finished=finished)
+            return self._revise(self.speculative, watermark, horizon, staged, finished=finished)
+        except BaseException:
+            self.abandon()
+            raise
+
+    def abandon(self) -> None:
+        assert self._passage is not None
+        self._passage.rollback()
+        self._passage = None
+
+    def pass_to(self, watermark: Tick) -> None:
+        assert self._passage is not None
+        passage, self._passage = self._passage, None
+        passage.commit()
+        if self.slots.is_wasteful(len(self.settled.seen)):
+            self._pack()
+        finished = watermark >= self.measure.highest
+        self.frontier = self.measure.highest if finished else self.horizon(watermark)
+        self.watermark = watermark
+        if self.binding.logs:
+            self._forget_events()
+
+    def _settle(self, horizon: Tick, staged: Staged, *, finished: bool) -> list[pa.RecordBatch]:
+        """Append mode: read what the horizon has passed, and give out the windows that end there."""
+        track = self.settled
+        inbox = self.waiting.inbox
+        bulk = self.waiting.in_bulk(horizon, self.keys.count)
+        if bulk is None:
+            self._distribute()
+            self._read_settled(horizon, staged)
+        else:
+            staged.on_rollback(partial(setattr, self.waiting, "inbox", inbox))
+            for part in bulk:
+                track.read(part, horizon, staged)
+                staged.on_commit(partial(self.waiting.note, part))
+        track.pass_time(horizon, staged, finished=finished)
+        found = track.ready(horizon, staged)
+        if not len(found):
+            return []
+        due, slots = track.due_of(found)
+        emission = Emission(self, slots)
+        complete = self._complete(due)
+        due = due if complete is None else due.where(complete)
+        emission.change(due, "insert", np.zeros(len(due), np.int64))
+        return emission.batches
+
+    def _distribute(self) -> None:
+        """Put events into the queues of their keys; those that have had late ones are stale."""
+        keys, first = self.waiting.distribute([track.reading for track in self.tracks], self.keys.count)
+        if self.speculative is not None and self.watermark is not None:
+            self._make_stale(keys[first <= self.emission_point(self.watermark)])
+
+    def _make_stale(self, keys: np.ndarray) -> None:
+        self._is_stale[keys] = True
+        self._stale.append(keys)
+
+    def make_all_stale(self) -> None:
+        """Let the speculative track read all keys again."""
+        if self.speculative is not None:
+            self._make_stale(np.arange(self.keys.count))
+
+    def _read(self, track: Track, keys: np.ndarray, until: Tick, staged: Staged) -> Released | None:
+        """Let a track read on in the queues of these keys, which ascend."""
+        part = self.waiting.release(keys, track.seen[keys], until, track.reading)
+        if part is not None:
+            track.read(part, until, staged)
+        return part
+
+    def _rearm(self, track: Track, keys: np.ndarray) -> None:
+        self.waiting.rearm(keys, track.seen[keys], track.reading)
+
+    def _read_settled(self, horizon: Tick, staged: Staged) -> np.ndarray:
+        """Let the settled track read what the horizon has passed, which waits no longer on commit: the keys of it."""
+        track = self.settled
+        keys = np.sort(track.reading.due(horizon))
+        staged.on_rollback(partial(self._rearm, track, keys))
+        part = self._read(track, keys, horizon, staged)
+        if part is None:
+            return np.empty(0, np.int64)
+        staged.on_commit(partial(self.waiting.forget, part))
+        return part.keys
+
+    def _complete(self, due: Due) -> np.ndarray | None:
+        """A mask of the windows that are complete; None: all are."""
+        keep = None
+        for name, floor in self.complete_from.items():
+            if name.startswith("window "):
+                spec = self.windows.names.index(name.removeprefix("window "))
+                fine = (due.spec != spec) | (due.start >= floor)
+                keep = fine if keep is None else keep & fine
+        return keep
+
+    def _revise(
+        self, track: Track, watermark: Tick, horizon: Tick, staged: Staged, *, finished: bool
+    ) -> list[pa.RecordBatch]:
+        """Update mode: the changes since the last advance, and the windows that are given out for the first time."""
+        old = self.clamp(self.lowest - 1) if self.watermark is None else self.emission_point(self.watermark)
+        point = self.measure.highest if finished else self.emission_point(watermark)
+        self._distribute()
+        if finished:
+            # What ends only because everything does may have the identity of a window that was given out.
+            self.make_all_stale()
+        read = self._read_settled(horizon, staged)
+        self.settled.pass_time(horizon, staged, finished=finished)
+        stale = ascending(*self._stale) if self._stale else np.empty(0, np.int64)
+        staged.on_commit(partial(self._freshen, stale))
+        behind = ascending(stale, read[self.settled.seen[read] > track.seen[read]])
+        keys = ascending(track.reading.due(point), behind)
+        staged.on_rollback(partial(self._rearm, track, keys))
+        if len(behind):
+            track.take_over(self.settled, behind, staged)
+        self._read(track, keys, point, staged)
+        track.pass_time(point, staged, finished=False)
+        batches = self._changes(track, track.ready(point, staged), stale, old, horizon, staged)
+        self.settled.ready(horizon, staged)
+        return batches
+
+    def _freshen(self, keys: np.ndarray) -> None:
+        """No key is stale any more."""
+        self._is_stale[keys] = False
+        self._stale = []
+
+    def _changes(
+        self, track: Track, found: Found, stale: np.ndarray, old: Tick, horizon: Tick, staged: Staged
+    ) -> list[pa.RecordBatch]:
+        """Rows for windows that have ended: compared with what was given out of stale keys, where they ended by `old`."""
+        # Of a key that has had no late events, what has ended by `old` was given out.
+        fresh = found.finish > old
+        if not len(found) and not len(stale):
+            self.changelog.record(stale, None, horizon, staged)
+            return []
+        found = found.where(fresh | self._is_stale[found.key])
+        due, slots = track.due_of(found)
+        emission = Emission(self, slots)
+        complete = self._complete(due)
+        if complete is not None:
+            due, found = due.where(complete), found.where(complete)
+        assert due.order is not None
+        whole = np.zeros(len(due), np.int64)
+        rows = Given(
+            found.key,
+            found.spec,
+            due.start,
+            due.end,
+            found.end - found.begin,
+            due.order[1],
+            due.order[3] - 1,
+            whole,
+        )
+        fresh = found.finish > old
+        kept = rows.where(fresh)
+        if len(stale):
+            again = self.changelog.revise(emission, stale, due.where(~fresh), rows.where(~fresh))
+            kept = again.with_more(kept)
+        emission.change(due.where(fresh), "insert", whole[fresh])
+        self.changelog.record(stale, kept, horizon, staged)
+        return emission.batches
+
+    # -- letting go ------------------------------------------------------------------------------
+
+    def _pack(self) -> None:
+        """Let go of memory that is far more than the slices need."""
+        at = [track.slices.places(np.arange(len(track.seen))) for track in self.tracks]
+        slots = [track.slices.slot[places] for track, places in zip(self.tracks, at, strict=True)]
+        self.slots.pack(slots)
+        base = 0
+        for track, places in zip(self.tracks, at, strict=True):
+            track.slices.slot[places] = np.arange(base, base + len(places))
+            base += len(places)
+
+    def _forget_events(self) -> None:
+        """Events of logs that lie before the first live slice of their key, and are not waiting."""
+        slices = self.settled.slices
+        first = np.full(self.keys.count, self.frontier, self.measure.dtype)
+        some = np.flatnonzero(slices.counts(np.arange(len(first))))
+        first[some] = np.minimum(first[some], slices.first[slices.begin[some]])
+        for store in self.binding.stores.values():
+            if isinstance(store, Log):
+                store.evict_before(first)
+
+    @property
+    def slices(self) -> Slices:
+        """Those of events whose order is known."""
+        return self.settled.slices
+
+    @property
+    def pending(self) -> int:
+        """How many events wait for their order to be known."""
+        return len(self.waiting)
+
+    @property
+    def cells(self) -> int:
+        """How many slices are alive, those of events that wait among them."""
+        return self.slots.live
+
+    @property
+    def nbytes(self) -> int:
+        kept = self.waiting.nbytes + self.changelog.nbytes
+        return sum(s.nbytes for s in (*self.stores(), *self.tracks)) + kept
+
+    # -- queries that change while they run ------------------------------------------------------
+
+    def begin_after(self, newest: Tick) -> Tick:
+        """Begin in a running stream whose newest event is at `newest`: the first complete start."""
+        self.born = newest
+        return next_after(newest)
+
+    def remove_window(self, name: str) -> None:
+        """Stop answering a window."""
+        spec = self.windows.names.index(name)
+        self.with_windows({n: w for n, w in self.query.windows.items() if n != name})
+        for track in self.tracks:
+            track.remove(spec)
+        self.complete_from.pop("window " + name, None)
+        self.changelog.remove(spec)
+        self._refit()
+
+    def remove_aggregate(self, name: str) -> None:
+        super().remove_aggregate(name)
+        self._refit()
+
+    def _refit(self) -> None:
+        """Let the events that wait have the columns that are read now."""
+        self.waiting.fit(self.binding.value_columns, self.binding.schema)
+
+    def make_store(self, store: Store) -> Tick | None:
+        store.repack(np.empty(0, np.int64), self.slots.capacity, 1, slice(0, 0))
+        self._refit()
+        return None if self.highest_time is None else next_after(self.highest_time)

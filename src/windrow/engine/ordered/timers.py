@@ -1,0 +1,108 @@
+"""Which keys have something to do once time has come to a point: a heap of (time, key).
+
+A key has one entry that counts, the earliest; `armed` says when. Entries that were overtaken by an earlier one stay in
+the heap and are passed over when they come up, so nothing is ever searched for.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from windrow.engine.cache import jit
+from windrow.engine.sequence.ticks import clipped, last_tick
+from windrow.measure import Tick
+
+FIRST_ROOM = 256
+
+
+@jit
+def push_entries(times, keys, armed, heap_time, heap_key, size):  # type: ignore[no-untyped-def]
+    """Add an entry for each key whose time is earlier than that which it is armed for; how many there are then."""
+    for i in range(keys.shape[0]):
+        t, k = times[i], keys[i]
+        if t < armed[k]:
+            armed[k] = t
+            place = size
+            size += 1
+            while place > 0:
+                parent = (place - 1) >> 1
+                if heap_time[parent] <= t:
+                    break
+                heap_time[place], heap_key[place] = heap_time[parent], heap_key[parent]
+                place = parent
+            heap_time[place], heap_key[place] = t, k
+    return size
+
+
+@jit
+def pop_entries(point, never, armed, heap_time, heap_key, size, out):  # type: ignore[no-untyped-def]
+    """Take all entries up to `point`, as far as there is room in `out`: how many are left, and keys that were due."""
+    count = 0
+    while size > 0 and heap_time[0] <= point and count < out.shape[0]:
+        if armed[heap_key[0]] == heap_time[0]:
+            out[count] = heap_key[0]
+            armed[heap_key[0]] = never
+            count += 1
+        size -= 1
+        t, k = heap_time[size], heap_key[size]
+        place = 0
+        while True:
+            child = 2 * place + 1
+            if child >= size:
+                break
+            if child + 1 < size and heap_time[child + 1] < heap_time[child]:
+                child += 1
+            if heap_time[child] >= t:
+                break
+            heap_time[place], heap_key[place] = heap_time[child], heap_key[child]
+            place = child
+        heap_time[place], heap_key[place] = t, k
+    return size, count
+
+
+class Timers:
+    """See the module. A key at the last tick is not armed."""
+
+    def __init__(self, tick: np.dtype[Any]) -> None:
+        self.never = last_tick(tick)
+        self.armed = np.empty(0, tick)
+        self._time = np.empty(FIRST_ROOM, tick)
+        self._key = np.empty(FIRST_ROOM, np.int64)
+        self._size = 0
+
+    def grow(self, keys: int) -> None:
+        known = len(self.armed)
+        if keys > known:
+            self.armed = np.append(
+                self.armed, np.full(max(keys, 2 * known) - known, self.never, self.armed.dtype)
+            )
+
+    def arm(self, keys: np.ndarray, times: np.ndarray) -> None:
+        """These keys have something to do at these times, unless it is earlier already: O(log keys) each."""
+        need = self._size + len(keys)
+        if need > len(self._time):
+            more = max(need, 2 * len(self._time)) - len(self._time)
+            self._time = np.append(self._time, np.empty(more, self._time.dtype))
+            self._key = np.append(self._key, np.empty(more, np.int64))
+        self._size = push_entries(times, keys, self.armed, self._time, self._key, self._size)
+
+    def due(self, point: Tick) -> np.ndarray:
+        """The keys with something to do up to a point, each once; they are not armed any more."""
+        found = []
+        room = FIRST_ROOM
+        at = self.armed.dtype.type(clipped(point, self.armed.dtype))
+        while True:
+            out = np.empty(room, np.int64)
+            self._size, count = pop_entries(
+                at, self.never, self.armed, self._time, self._key, self._size, out
+            )
+            found.append(out[:count])
+            if count < room:
+                return found[0] if len(found) == 1 else np.concatenate(found)
+            room *= 8
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.armed.nbytes + self._time.nbytes + self._key.nbytes)

@@ -1,0 +1,466 @@
+"""The windows of a query at work on the events of each key, in order, up to a frontier.
+
+Each window is a *discretizer* (Cutty, section 5.1): it sees the events of a key in order and says where its windows begin
+and end, in *ranks*, the number of events of the key that came before. A track turns ranks into places where slices are
+cut, and into ranges of slices.
+
+    events      o  o  o  o  o  o  o        frontier: all before it have been read
+    windows     |-------)                  ended: found, and ready when time has come to their end
+                   |----------- ..         open: its slices stay
+    slices      |--|----|--------|
+
+What it costs follows the events that are read, the windows that end, and the keys of both. Each step says how it is
+undone.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from windrow.engine.arrays import ascending
+from windrow.engine.cache import jit
+from windrow.engine.cutting import Runs
+from windrow.engine.engine import Foldable
+from windrow.engine.ordered.slices import Slices
+from windrow.engine.ordered.timers import Timers
+from windrow.engine.ordered.waiting import Released
+from windrow.engine.sequence import Discretizer, Run, Windows
+from windrow.engine.sequence.base import NEVER
+from windrow.engine.sequence.counted import Counted
+from windrow.engine.sequence.queues import ranges
+from windrow.engine.staging import Staged
+from windrow.engine.windows import Due
+from windrow.measure import Tick
+
+if TYPE_CHECKING:
+    from windrow.engine.ordered.engine import Ordered
+
+# A key may have so many slices before it is worth a look whether some can be joined.
+UNJOINED = 64
+
+
+class Found:
+    """Windows whose end is known: their ranks and what they are, and their times, as the rows of two matrices."""
+
+    # `spec` is the kind; `named` says whether `start` is given, or is the time of the first event.
+    NUMBERS = ("spec", "key", "begin", "end", "named")
+    TICKS = ("finish", "start")
+
+    def __init__(self, numbers: np.ndarray, ticks: np.ndarray) -> None:
+        self.numbers, self.ticks = numbers, ticks
+        self.spec, self.key, self.begin, self.end, self.named = numbers
+        self.finish, self.start = ticks
+
+    @classmethod
+    def empty(cls, tick: np.dtype) -> Found:
+        return cls(np.empty((5, 0), np.int64), np.empty((2, 0), tick))
+
+    @classmethod
+    def of(cls, specs: np.ndarray, windows: Windows, tick: np.dtype) -> Found:
+        """What a discretizer has found; `specs` are the places of its windows among all."""
+        count = len(windows.key)
+        if not count:
+            return cls.empty(tick)
+        numbers, ticks = np.empty((5, count), np.int64), np.empty((2, count), tick)
+        numbers[0] = specs if windows.which is None else specs[windows.which]
+        numbers[1], numbers[2], numbers[3] = windows.key, windows.begin, windows.end
+        numbers[4] = windows.start is not None
+        ticks[0], ticks[1] = windows.finish, 0 if windows.start is None else windows.start
+        return cls(numbers, ticks)
+
+    def __len__(self) -> int:
+        return self.numbers.shape[1]
+
+    def where(self, keep: np.ndarray) -> Found:
+        return Found(self.numbers[:, keep], self.ticks[:, keep])
+
+    @classmethod
+    def joined(cls, parts: list[Found]) -> Found:
+        if len(parts) == 1:
+            return parts[0]
+        numbers, ticks = [part.numbers for part in parts], [part.ticks for part in parts]
+        return cls(np.concatenate(numbers, axis=1), np.concatenate(ticks, axis=1))
+
+
+@jit
+def flag_ranks(keys, bounds, before, key, rank, flags):  # type: ignore[no-untyped-def]
+    """Flag the events of a run that have these ranks; others are passed over.
+
+    keys are those of the segments, ascending, and before[s] is the rank of the first event of segment s.
+    """
+    s = 0
+    for i in range(key.shape[0]):
+        if keys[s] != key[i]:
+            s += 1
+            if s == keys.shape[0] or keys[s] != key[i]:
+                s = np.searchsorted(keys, key[i])
+                if s == keys.shape[0] or keys[s] != key[i]:
+                    s = 0
+                    continue
+        row = bounds[s] + rank[i] - before[s]
+        if rank[i] >= before[s] and row < bounds[s + 1]:
+            flags[row] = 2
+
+
+@jit
+def flag_tails(bounds, before, tail, flags):  # type: ignore[no-untyped-def]
+    """Flag the events of each segment from the rank tail[s] on."""
+    for s in range(tail.shape[0]):
+        for row in range(bounds[s] + max(tail[s] - before[s], 0), bounds[s + 1]):
+            flags[row] = 2
+
+
+@jit
+def cut_run(bounds, before, flags):  # type: ignore[no-untyped-def]
+    """The slices of a run, which begin at events that have a flag: rows low .. high-1, the rank of the first one, and
+    whether it is marked; and how many slices each segment has."""
+    count = np.zeros(before.shape[0], np.int64)
+    for s in range(before.shape[0]):
+        for row in range(bounds[s], bounds[s + 1]):
+            if flags[row] > 0:
+                count[s] += 1
+    total = count.sum()
+    low, high, rank = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64)
+    marked = np.empty(total, np.uint8)
+    n = 0
+    for s in range(before.shape[0]):
+        for row in range(bounds[s], bounds[s + 1]):
+            if flags[row] > 0:
+                low[n], rank[n] = row, before[s] + row - bounds[s]
+                marked[n] = flags[row] > 1
+                if n > 0:
+                    high[n - 1] = row
+                n += 1
+    high[n - 1] = bounds[-1]
+    return low, high, rank, marked, count
+
+
+def least(columns: list[np.ndarray]) -> np.ndarray:
+    """The least number of each place."""
+    return columns[0] if len(columns) == 1 else np.minimum.reduce(columns)
+
+
+def among(keys: np.ndarray, key: np.ndarray) -> np.ndarray:
+    """Whether each number is one of `keys`, which ascend and are not none."""
+    return keys[np.minimum(np.searchsorted(keys, key), len(keys) - 1)] == key
+
+
+class Track:
+    """See the module. `stores` and slots belong to the engine, which may have several tracks."""
+
+    def __init__(self, engine: Ordered, discretizers: list[tuple[np.ndarray, Discretizer]]) -> None:
+        self._engine = engine
+        self.tick = engine.measure.dtype
+        self.discretizers = discretizers
+        self.slices = Slices(self.tick)
+        self.seen = np.zeros(0, np.int64)
+        self.last = np.zeros(0, self.tick)
+        # Whether the next event of a key begins a slice, because a window has ended before it.
+        self.cut = np.zeros(0, bool)
+        # How many slices of a key are too few to be joined.
+        self._few = np.zeros(0, np.int64)
+        # Windows that have ended and wait until time has come to their ends, which are at most one tick ahead.
+        self.found: list[Found] = []
+        self.reading = Timers(self.tick)
+        self._expiring = Timers(self.tick)
+        self._timed = self._ends_by_time()
+
+    def _ends_by_time(self) -> bool:
+        """Whether windows end by time alone."""
+        none = np.empty(0, np.int64)
+        return any(d.timers(none, self.seen) is not None for _, d in self.discretizers)
+
+    def grow(self, keys: int) -> None:
+        """Know so many keys."""
+        if keys > len(self.seen):
+            more = max(keys, 2 * len(self.seen)) - len(self.seen)
+            self.seen = np.append(self.seen, np.zeros(more, np.int64))
+            self.last = np.append(self.last, np.zeros(more, self.tick))
+            self.cut = np.append(self.cut, np.zeros(more, bool))
+            self._few = np.append(self._few, np.full(more, UNJOINED))
+            self.slices.grow(keys)
+            self.reading.grow(keys)
+            self._expiring.grow(keys)
+        for _, discretizer in self.discretizers:
+            discretizer.grow(keys)
+
+    # -- events in -------------------------------------------------------------------------------
+
+    def remember(self, keys: np.ndarray, staged: Staged) -> None:
+        """A rollback brings these keys back to what they are now: O(keys)."""
+        known = self.seen[keys], self.last[keys], self.cut[keys], self.found
+        slices = self.slices.mark(keys)
+        marks = [discretizer.mark(keys) for _, discretizer in self.discretizers]
+
+        def undo() -> None:
+            self.seen[keys], self.last[keys], self.cut[keys], self.found = known
+            self.slices.restore(slices)
+            for (_, discretizer), mark in zip(self.discretizers, marks, strict=True):
+                discretizer.restore(mark)
+
+        staged.on_rollback(undo)
+
+    def read(self, part: Released, frontier: Tick, staged: Staged) -> None:
+        """Take in events, which come behind those that were read; their slices stay apart from those that there were."""
+        keys, bounds = part.keys, part.bounds
+        self.remember(keys, staged)
+        before = self.seen[keys]
+        run = Run(part.batch, part.times, keys, bounds, self.seen, frontier, self._tail_times)
+        found = [Found.of(specs, d.release(run), self.tick) for specs, d in self.discretizers]
+        self.seen[keys] = before + part.counts
+        self.last[keys] = part.times[bounds[1:] - 1]
+        flags = self._flags(part, before, found)
+        self.cut[keys] = False
+        self._note(found)
+        self._fold(part, before, flags, staged)
+        self.rearm(keys)
+        self._touched.append(keys)
+        self._runs.append((keys, before))
+
+    def _tail_times(self, key: np.ndarray, rank: np.ndarray) -> np.ndarray:
+        """The times of events that are slices of their own."""
+        return self.slices.first[self.slices.at_rank(key, rank)]
+
+    def _flags(self, part: Released, before: np.ndarray, found: list[Found]) -> np.ndarray:
+        """Of each event of a run, 2 if a window begins or ends there, 1 if its slice begins there all the same."""
+        keys, bounds = part.keys, part.bounds
+        flags = np.zeros(len(part.times), np.uint8)
+        flags[bounds[:-1]] = 1 + self.cut[keys]
+        ranks = [(windows.key, rank) for windows in found for rank in (windows.begin, windows.end)]
+        ranks += [discretizer.anchors_of(keys, before) for _, discretizer in self.discretizers]
+        for key, rank in ranks:
+            if len(key):
+                flag_ranks(keys, bounds, before, key, rank, flags)
+        tail = self._tail(keys)
+        if tail is not None:
+            flag_tails(bounds, before, tail, flags)
+        return flags
+
+    def _tail(self, keys: np.ndarray) -> np.ndarray | None:
+        """From which rank on the events of each of these keys must be kept apart; None if nowhere."""
+        tails = [discretizer.tail(self.seen, keys) for _, discretizer in self.discretizers]
+        known = [tail for tail in tails if tail is not None]
+        return least(known) if known else None
+
+    def _note(self, found: list[Found]) -> None:
+        """Windows have ended; the next event of a key may lie behind one of them."""
+        found = [windows for windows in found if len(windows)]
+        for windows in found:
+            self.cut[windows.key[windows.end == self.seen[windows.key]]] = True
+        self.found = [*self.found, *found]
+
+    def _fold(self, part: Released, before: np.ndarray, flags: np.ndarray, staged: Staged) -> None:
+        """Slices of a run, which begin at the events that have a flag."""
+        engine = self._engine
+        low, high, rank, marked, count = cut_run(part.bounds, before, flags)
+        slots = engine.slots.take(len(low))
+        staged.on_rollback(partial(engine.slots.give_back, slots))
+        encoded = engine.encode(part.batch, staged)
+        # Nothing must refer to strings that a rollback forgets.
+        staged.on_rollback(partial(engine.reset, slots))
+        stamps = part.arrivals() if engine.binding.needs_arrival else part.times[:0]
+        foldable, segments = Foldable(encoded, part.times, stamps), Runs(low, high, slots)
+        engine.fold(foldable, segments, own=True)
+        engine.fold(foldable, segments, own=False)
+        engine.presence.n[slots] = high - low
+        first, last = part.times[low], part.times[high - 1]
+        arrivals = part.arrivals(low), part.arrivals(high - 1)
+        self.slices.push(part.keys, count, (rank, first, last, *arrivals, marked, slots))
+
+    def rearm(self, keys: np.ndarray) -> None:
+        """Know when time alone will end windows of these keys."""
+        if not self._timed:
+            return
+        for _, discretizer in self.discretizers:
+            times = discretizer.timers(keys, self.seen)
+            if times is not None:
+                self._expiring.arm(keys, times)
+
+    # -- time ------------------------------------------------------------------------------------
+
+    def pass_time(self, frontier: Tick, staged: Staged, *, finished: bool) -> None:
+        """Find the windows that end because time goes on, or because everything ends."""
+        if self._timed:
+            keys = np.sort(self._expiring.due(frontier))
+            if len(keys):
+                staged.on_rollback(partial(self.rearm, keys))
+                self.remember(keys, staged)
+                self._note(
+                    [
+                        Found.of(s, d.expire(frontier, self.seen, keys), self.tick)
+                        for s, d in self.discretizers
+                    ]
+                )
+                self.rearm(keys)
+                self._touched.append(keys)
+        if finished:
+            self.remember(np.arange(self._engine.keys.count), staged)
+            closed = [(s, d.close(self.seen, self.last)) for s, d in self.discretizers]
+            self._note([Found.of(s, windows, self.tick) for s, windows in closed])
+
+    def ready(self, until: Tick, staged: Staged) -> Found:
+        """The windows that have ended by `until`; they wait no longer."""
+        if not any((windows.finish <= until).any() for windows in self.found):
+            return Found.empty(self.tick)
+        waiting, before = Found.joined(self.found), self.found
+        ended = waiting.finish <= until
+        staged.on_rollback(partial(setattr, self, "found", before))
+        ready, self.found = waiting, []
+        if not ended.all():
+            ready, self.found = waiting.where(ended), [waiting.where(~ended)]
+        self._touched.append(ascending(ready.key))
+        return ready
+
+    def due_of(self, found: Found) -> tuple[Due, np.ndarray]:
+        """Windows as ranges of slices, and the slots of these."""
+        slices = self.slices
+        first, last = slices.at_rank(found.key, found.begin), slices.at_rank(found.key, found.end)
+        start = np.where(found.named > 0, found.start, slices.first[first])
+        order = (
+            slices.first[first],
+            slices.opening[first],
+            slices.last[last - 1],
+            slices.closing[last - 1] + 1,
+        )
+        slots, low, high = slices.laid_out(found.key, first, last)
+        return Due(found.spec, start, found.finish, low, high, found.key, order), slots
+
+    # -- letting go ------------------------------------------------------------------------------
+
+    def _needed(self, keys: np.ndarray) -> np.ndarray:
+        """The first rank of each of these keys, which ascend, that a window may still ask for."""
+        firsts = [discretizer.first_anchor(keys) for _, discretizer in self.discretizers]
+        known = [first for first in (*firsts, self._tail(keys)) if first is not None]
+        needed = least(known) if known else np.full(len(keys), NEVER)
+        for windows in self.found:
+            at = np.minimum(np.searchsorted(keys, windows.key), len(keys) - 1)
+            here = keys[at] == windows.key
+            np.minimum.at(needed, at[here], windows.begin[here])
+        return needed
+
+    def _evict(self, keys: np.ndarray) -> None:
+        """Let go of the slices of these keys that no window needs."""
+        gone = self.slices.evict(keys, self._needed(keys))
+        if len(gone):
+            self._engine.slots.give_back(gone)
+
+    def begin(self, staged: Staged) -> None:
+        """What follows is one call: on commit, let go of what no window needs after it, and join slices."""
+        self._touched: list[np.ndarray] = []
+        self._runs: list[tuple[np.ndarray, np.ndarray]] = []
+        staged.on_commit(self._end)
+
+    def _end(self) -> None:
+        if self._touched:
+            self._evict(self._touched[0] if len(self._touched) == 1 else ascending(*self._touched))
+        for keys, since in self._runs:
+            self._join(keys, since)
+        self.slices.settle()
+        for _, discretizer in self.discretizers:
+            discretizer.settle()
+
+    def _join(self, keys: np.ndarray, since: np.ndarray) -> None:
+        """Join the first new slice of each key to the one before it where nothing separates them.
+
+        If a user's `combine` fails here, nothing is joined: it will be named when a window needs it.
+        """
+        slices = self.slices
+        at, key = slices.joints(keys, since)
+        if len(at):
+            into, taken = slices.slot[at - 1], slices.slot[at]
+            if self._engine.absorb(into, taken, 1):
+                slices.remove(at, key)
+                self._engine.slots.give_back(taken)
+        many = keys[slices.counts(keys) > self._few[keys]]
+        if len(many):
+            self._coalesce(many)
+
+    def _coalesce(self, keys: np.ndarray) -> None:
+        """Join the slices of these keys between which no window begins or ends any more."""
+        slices = self.slices
+        at, count = slices.places(keys), slices.counts(keys)
+        apart = np.zeros(len(at), bool)
+        base = np.cumsum(count) - count
+        apart[base] = True
+        ranks = [(windows.key, rank) for windows in self.found for rank in (windows.begin, windows.end)]
+        ranks += [d.anchors_of(keys, np.zeros(len(keys), np.int64)) for _, d in self.discretizers]
+        for key, rank in ranks:
+            place = np.minimum(np.searchsorted(keys, key), len(keys) - 1)
+            here = keys[place] == key
+            key, rank, place = key[here], rank[here], place[here]
+            found = slices.at_rank(key, rank)
+            inside = found < slices.end[key]
+            apart[(found - slices.begin[key] + base[place])[inside]] = True
+        tail = self._tail(keys)
+        if tail is not None:
+            apart |= slices.rank[at] >= np.repeat(tail, count)
+        self._few[keys] = 2 * count + UNJOINED
+        if apart.all():
+            return
+        lead = at[apart]
+        number = np.cumsum(apart) - 1
+        into, taken = slices.slot[lead[number[~apart]]], slices.slot[at[~apart]]
+        if not self._engine.absorb(into, taken, 1):
+            return
+        final = at[np.append(np.flatnonzero(apart)[1:], len(at)) - 1]
+        slices.last[lead], slices.closing[lead] = slices.last[final], slices.closing[final]
+        left = np.add.reduceat(apart.astype(np.int64), base)
+        begin = slices.begin[keys]
+        target = ranges(begin, begin + left)
+        for column in slices.columns:
+            column[target] = column[lead]
+        slices.end[keys] = begin + left
+        slices.rows -= len(taken)
+        self._engine.slots.give_back(taken)
+        self._few[keys] = 2 * left + UNJOINED
+
+    # -- a second track --------------------------------------------------------------------------
+
+    def take_over(self, other: Track, keys: np.ndarray, staged: Staged) -> None:
+        """Be where another track is for these keys, which ascend: O(their slices and open windows)."""
+        self.remember(keys, staged)
+        engine, slices = self._engine, self.slices
+        staged.on_commit(partial(engine.slots.give_back, slices.slot[slices.places(keys)]))
+        slices.clear(keys)
+        at = other.slices.places(keys)
+        slots = engine.slots.take(len(at))
+        staged.on_rollback(partial(engine.slots.forget, slots))
+        for store in engine.stores():
+            store.copy(slots, other.slices.slot[at])
+        columns = [column[at] for column in other.slices.columns[:-1]]
+        slices.push(keys, other.slices.counts(keys), [*columns, slots])
+        self.seen[keys], self.last[keys], self.cut[keys] = other.seen[keys], other.last[keys], other.cut[keys]
+        for (_, mine), (_, theirs) in zip(self.discretizers, other.discretizers, strict=True):
+            mine.take_over(theirs, keys)
+        own = [windows.where(~among(keys, windows.key)) for windows in self.found]
+        taken = [windows.where(among(keys, windows.key)) for windows in other.found]
+        self.found = [windows for windows in (*own, *taken) if len(windows)]
+        self.rearm(keys)
+
+    # -- queries that change ---------------------------------------------------------------------
+
+    def remove(self, spec: int) -> None:
+        """Forget the windows of a spec; those behind it move up."""
+        kept: list[tuple[np.ndarray, Discretizer]] = []
+        for specs, discretizer in self.discretizers:
+            here = np.flatnonzero(specs == spec)
+            if len(here) and isinstance(discretizer, Counted) and len(specs) > 1:
+                kept.append((np.delete(specs, here), discretizer.without(int(here[0]))))
+            elif not len(here):
+                kept.append((specs, discretizer))
+        self.discretizers = [(specs - (specs > spec), discretizer) for specs, discretizer in kept]
+        self._timed = self._ends_by_time()
+        found = [windows.where(windows.spec != spec) for windows in self.found]
+        self.found = [windows for windows in found if len(windows)]
+        for windows in self.found:
+            windows.spec -= windows.spec > spec
+        self._evict(np.arange(self._engine.keys.count))
+
+    @property
+    def nbytes(self) -> int:
+        state = sum(discretizer.nbytes for _, discretizer in self.discretizers)
+        timers = self.reading.nbytes + self._expiring.nbytes
+        return int(self.seen.nbytes + self.last.nbytes) + state + timers + self.slices.nbytes
