@@ -1,14 +1,10 @@
 """What every engine shares: a query bound to types, its keys, its stores, and how events are folded.
 
-An engine answers some of the windows of a query. There are three, and they differ in the shape of their
-state:
+An engine answers the windows of one kind of a query. There are three kinds, which differ in the layout of their slices:
 
-    Aligned    context-free windows cut all keys at the same instants: a matrix of slices x keys
-    Ordered    counts and windows that the data places cut each key in its own places, once order is known
-    Keyed      sessions, and mixtures of all kinds
-
-An operator has one of them, and more than one only after a window of the other kind was added while
-it ran.
+    Aligned     windows of time cut all keys at the same instants: pages, a row of partials for each slice
+    Sessions    sessions and snapshot windows cut each key in its own places: linked runs
+    Ordered     counts and windows that the data places, once the order of events is known: queues
 """
 
 from __future__ import annotations
