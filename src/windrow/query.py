@@ -62,7 +62,7 @@ class Query(QuerySpec):
         >>> import windrow as wr, pyarrow as pa
         >>> q = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"n": wr.count()})
         >>> op = q.operator(mode="append", lateness=0)
-        >>> op.process(pa.table({"ts": [1, 2, 7]}))
+        >>> _ = op.process(pa.table({"ts": [1, 2, 7]}))
         >>> op.advance(6).to_pylist()
         [{'window': 'w', 'start': 0, 'end': 5, 'n': 2}]
         """
@@ -76,7 +76,7 @@ class Query(QuerySpec):
         >>> import windrow as wr, pyarrow as pa
         >>> q = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"n": wr.count()})
         >>> op = q.operator()
-        >>> op.process(pa.table({"ts": [1, 2, 7]}))
+        >>> _ = op.process(pa.table({"ts": [1, 2, 7]}))
         >>> q.restore(op.snapshot()).finish()["n"].to_pylist()
         [2, 1]
         """
@@ -169,7 +169,8 @@ def query(
     key
         A column, or several: each key has windows of its own. None (default) is one group of all events.
     ordered
-        True promises that events come in time order; one that does not is then a bad row. False by default.
+        True promises that events come in time order; one that does not is then a bad row. The watermark of an operator then
+        follows the events, `process` returns the windows that they complete, and no lateness is waited for. False by default.
 
     Raises
     ------

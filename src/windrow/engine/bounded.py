@@ -35,12 +35,11 @@ def answer(operator: Operator, events: Any, *, threads: int = 1) -> pa.Table:
     query = operator.query
     as_they_come = isinstance(query.time, Span) and query.time.id is not None
     if as_they_come or (not isinstance(events, (pa.Table, pa.RecordBatch)) and not _is_whole(events)):
-        operator.process(events)
-        return operator.finish()
+        return pa.concat_tables([operator.process(events), operator.finish()])
     table = _without_views(pa.Table.from_batches(batches(events))).combine_chunks()
     times, missing = operator.instants(whole(table))
     if missing is not None:
-        operator.process(table)
+        operator.take_events(table)
         return operator.finish()
     order, in_order = None, are_in_order(times, threads)
     if not in_order and not query.ordered:
@@ -53,7 +52,7 @@ def answer(operator: Operator, events: Any, *, threads: int = 1) -> pa.Table:
     parts = []
     for begin in range(0, len(times), batch):
         try:
-            operator.process(table.slice(begin, batch))
+            operator.take_events(table.slice(begin, batch))
         except DataError as error:
             row = None if error.row is None else _row(begin + error.row, order)
             raise DataError(error.column, row, error.value, error.problem) from None

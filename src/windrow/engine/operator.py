@@ -54,7 +54,8 @@ class Operator:
     def __init__(self, query: QuerySpec, settings: OperatorOptions) -> None:
         require_pairings(settings.store, query.aggregates.values())
         self.query = query
-        self.settings = settings
+        # Where events come in order, none is late, and nothing waits for one.
+        self.settings = replace(settings, lateness=0) if query.ordered else settings
         self.counters = Counters()
         self.engines: list[AnyEngine] = []
         self.schema: pa.Schema | None = None
@@ -64,6 +65,9 @@ class Operator:
         self.lasting: Lasting | None = None
         self._intake = Intake(query.time_columns[0], settings, ordered=query.ordered)
         self._keys_kept = 0
+        self._no_rows: pa.Table | None = None
+        # The watermark as the user has said it, where it also follows the events.
+        self._said: Tick | None = None
         self._late: list[pa.RecordBatch] = []
         self._bad: list[pa.Table] = []
 
@@ -79,12 +83,46 @@ class Operator:
 
     # -- data in ---------------------------------------------------------------------------------
 
-    def process(self, events: Any) -> None:
-        """Take in events: anything that speaks Arrow, or an iterator of such batches."""
+    def process(self, events: Any) -> pa.Table:
+        """Take in events: anything that speaks Arrow, or an iterator of such batches.
+
+        Returns the windows that are complete then. Without `ordered=True` that is for watermarks to say (`advance`), and the
+        table has no rows. With it the watermark follows the events: no event earlier than the newest one is expected.
+
+        Examples
+        --------
+        >>> import windrow as wr, pyarrow as pa
+        >>> q = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"n": wr.count()}, ordered=True)
+        >>> q.operator().process(pa.table({"ts": [1, 2, 7]})).to_pylist()
+        [{'window': 'w', 'start': 0, 'end': 5, 'n': 2}]
+        """
+        if not self.query.ordered:
+            self.take_events(events)
+            return self._nothing()
+        rows = []
+        for batch in batches(events):
+            self._process(batch)
+            if self.highest_time is not None and (
+                self.watermark is None or self.highest_time > self.watermark
+            ):
+                rows.append(self.complete_to(self.highest_time))
+        return pa.concat_tables(rows) if rows else self._nothing()
+
+    def take_events(self, events: Any) -> None:
+        """As `process`, and the watermark stays where it is."""
         if isinstance(events, pa.Table):
             events = events.combine_chunks()
         for batch in batches(events):
             self._process(batch)
+
+    def _nothing(self) -> pa.Table:
+        """A result without rows."""
+        if not self.engines:
+            return empty_result(self.query, self.settings.mode)
+        schema = self.engines[0].result_schema
+        if self._no_rows is None or self._no_rows.schema is not schema:
+            self._no_rows = pa.Table.from_batches([], schema)
+        return self._no_rows
 
     def _process(self, batch: pa.RecordBatch) -> None:
         self.prepare(batch.schema)
@@ -274,7 +312,7 @@ class Operator:
         """Say that no event before `watermark` is expected any more; the windows that this completes."""
         if not self.engines:
             self._remember(parse_point(watermark, what="watermark"))
-            return empty_result(self.query, self.settings.mode)
+            return self._nothing()
         return self.advance_to(self.measure.point(watermark, what="watermark"))
 
     def _remember(self, point: Point) -> None:
@@ -292,11 +330,17 @@ class Operator:
         """Say that no event is expected any more; everything that is left."""
         if not self.engines:
             self._remember(Point(number=math.inf))
-            return empty_result(self.query, self.settings.mode)
+            return self._nothing()
         return self.complete_to(self.measure.highest)
 
     def advance_to(self, watermark: Tick) -> pa.Table:
         """As `advance`, with the watermark in ticks."""
+        if self.query.ordered:
+            if self._said is not None and watermark < self._said:
+                raise self._went_back(self._said, watermark)
+            self._said = watermark
+            if self.watermark is not None and watermark <= self.watermark:
+                return self._nothing()
         if self.lasting is None or watermark >= self.measure.highest:
             return self.complete_to(watermark)
         said = self.lasting.said
@@ -407,7 +451,7 @@ class Operator:
         >>> import windrow as wr, pyarrow as pa
         >>> q = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"n": wr.count()})
         >>> op = q.operator()
-        >>> op.process(pa.table({"ts": [1, 2, 7]}))
+        >>> _ = op.process(pa.table({"ts": [1, 2, 7]}))
         >>> op.add_window("s", wr.session(3))
         11
         >>> print(*(line for line in op.explain().splitlines() if line.startswith("windows")), sep="\\n")

@@ -213,7 +213,7 @@ def _over_time(
         if stop.is_set():
             return rows
         end = min(begin + batch - begin % batch, part.end)
-        operator.process(table.slice(begin, end - begin))
+        operator.take_events(table.slice(begin, end - begin))
         if begin >= part.begin and end < len(times) and not (part.alone and end == part.end):
             rows.append(operator.complete_to(times[end].item()))
         begin = end
@@ -293,7 +293,7 @@ def _of_keys(
             return rows
         end = min(begin + batch, len(times))
         count = _select(buckets[begin:end], mine, picked)
-        operator.process(events.slice(begin, end - begin).take(pa.array(picked[:count])))
+        operator.take_events(events.slice(begin, end - begin).take(pa.array(picked[:count])))
         if end < len(times):
             rows.append(operator.complete_to(times[end].item()))
     rows.append(operator.finish())

@@ -58,7 +58,7 @@ def apply(
 
 def _process(operator: Operator, rows: pa.RecordBatch) -> None:
     try:
-        operator.process(rows)
+        operator.take_events(rows)
     except DataError as error:
         where = "rows are counted in what one partition of the source has for the bucket"
         raise DataError(error.column, error.row, error.value, f"{error.problem} ({where})") from None

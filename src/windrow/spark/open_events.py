@@ -38,7 +38,7 @@ def heard(task: Task, parts: list[pa.RecordBatch]) -> Operator:
     """The operator of a bucket that has taken in all rows."""
     operator = task.operator()
     try:
-        operator.process(in_order(task.query, pa.Table.from_batches(parts, task.schema)))
+        operator.take_events(in_order(task.query, pa.Table.from_batches(parts, task.schema)))
     except DataError as error:
         where = "rows are counted in their bucket, in order of time"
         raise DataError(error.column, error.row, error.value, f"{error.problem} ({where})") from None
