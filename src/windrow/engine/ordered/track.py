@@ -102,7 +102,7 @@ def flag_ranks(keys, bounds, before, key, rank, flags):  # type: ignore[no-untyp
                     continue
         row = bounds[s] + rank[i] - before[s]
         if rank[i] >= before[s] and row < bounds[s + 1]:
-            flags[row] = 2
+            flags[row] = True
 
 
 @jit
@@ -110,32 +110,30 @@ def flag_tails(bounds, before, tail, flags):  # type: ignore[no-untyped-def]
     """Flag the events of each segment from the rank tail[s] on."""
     for s in range(tail.shape[0]):
         for row in range(bounds[s] + max(tail[s] - before[s], 0), bounds[s + 1]):
-            flags[row] = 2
+            flags[row] = True
 
 
 @jit
-def cut_run(bounds, before, flags):  # type: ignore[no-untyped-def]
-    """The slices of a run, which begin at events that have a flag: rows low .. high-1, the rank of the first one, and
-    whether it is marked; and how many slices each segment has."""
+def cut_run(bounds, before, low, lead):  # type: ignore[no-untyped-def]
+    """The slices of a run, which begin at the rows `low`, the first of each segment among them: the row behind each, the
+    rank of its first event, whether it is marked, and how many slices each segment has.
+
+    The first of segment s is marked if lead[s], and all others are.
+    """
+    total = low.shape[0]
     count = np.zeros(before.shape[0], np.int64)
-    for s in range(before.shape[0]):
-        for row in range(bounds[s], bounds[s + 1]):
-            if flags[row] > 0:
-                count[s] += 1
-    total = count.sum()
-    low, high, rank = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64)
-    marked = np.empty(total, np.uint8)
-    n = 0
-    for s in range(before.shape[0]):
-        for row in range(bounds[s], bounds[s + 1]):
-            if flags[row] > 0:
-                low[n], rank[n] = row, before[s] + row - bounds[s]
-                marked[n] = flags[row] > 1
-                if n > 0:
-                    high[n - 1] = row
-                n += 1
-    high[n - 1] = bounds[-1]
-    return low, high, rank, marked, count
+    high, rank, marked = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.uint8)
+    s = -1
+    for i in range(total):
+        if s + 1 < before.shape[0] and low[i] == bounds[s + 1]:
+            s += 1
+            marked[i] = lead[s]
+        else:
+            marked[i] = 1
+        count[s] += 1
+        rank[i] = before[s] + low[i] - bounds[s]
+        high[i] = low[i + 1] if i + 1 < total else bounds[-1]
+    return high, rank, marked, count
 
 
 def least(columns: list[np.ndarray]) -> np.ndarray:
@@ -225,10 +223,10 @@ class Track:
         return self.slices.first[self.slices.at_rank(key, rank)]
 
     def _flags(self, part: Released, before: np.ndarray, found: list[Found]) -> np.ndarray:
-        """Of each event of a run, 2 if a window begins or ends there, 1 if its slice begins there all the same."""
+        """Whether a window begins or ends at each event of a run."""
         keys, bounds = part.keys, part.bounds
-        flags = np.zeros(len(part.times), np.uint8)
-        flags[bounds[:-1]] = 1 + self.cut[keys]
+        flags = np.zeros(len(part.times), bool)
+        flags[bounds[:-1]] = self.cut[keys]
         ranks = [(windows.key, rank) for windows in found for rank in (windows.begin, windows.end)]
         ranks += [discretizer.anchors_of(keys, before) for _, discretizer in self.discretizers]
         for key, rank in ranks:
@@ -253,9 +251,13 @@ class Track:
         self.found = [*self.found, *found]
 
     def _fold(self, part: Released, before: np.ndarray, flags: np.ndarray, staged: Staged) -> None:
-        """Slices of a run, which begin at the events that have a flag."""
+        """Slices of a run, which begin at the events that have a flag, and with each key."""
         engine = self._engine
-        low, high, rank, marked, count = cut_run(part.bounds, before, flags)
+        heads = part.bounds[:-1]
+        lead = flags[heads]
+        flags[heads] = True
+        low = np.flatnonzero(flags)
+        high, rank, marked, count = cut_run(part.bounds, before, low, lead)
         slots = engine.slots.take(len(low))
         staged.on_rollback(partial(engine.slots.give_back, slots))
         encoded = engine.encode(part.batch, staged)
