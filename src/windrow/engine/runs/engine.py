@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from windrow.engine.arrays import different
 from windrow.engine.binding import Answer
 from windrow.engine.cache import jit
 from windrow.engine.completeness import next_after
@@ -81,14 +82,15 @@ def cut_in_order(times, gap, low, high):  # type: ignore[no-untyped-def]
 def find_blocked(table, lanes, candidates, level, horizon, again):  # type: ignore[no-untyped-def]
     """Write to `again` when to look at a session once more: at the horizon or later, where a lower lane has a part of it
     that is not final, else its own reach."""
+    first, reach, lane = table["first"], table["reach"], table["lane"]
     for i in range(candidates.shape[0]):
         s = candidates[i]
-        again[i] = table["reach"][s]
-        base = table["lane"][s] - level
+        again[i] = reach[s]
+        base = lane[s] - level
         for j in range(level):
             oldest = lanes[base + j, OLDEST]
-            if oldest >= 0 and table["first"][oldest] <= table["reach"][s]:
-                again[i] = max(again[i], table["reach"][oldest], horizon)
+            if oldest >= 0 and first[oldest] <= reach[s]:
+                again[i] = max(again[i], reach[oldest], horizon)
 
 
 def _same(before: np.ndarray, now: np.ndarray) -> np.ndarray:
@@ -207,15 +209,12 @@ class Sessions(Engine):
             return load.last
         return load.times if load.lasts is None else load.lasts
 
-    def _reaches(self, load: Events | Parcel) -> Iterator[np.ndarray]:
-        """How far each row holds its session open, lane by lane."""
+    def _reach(self, load: Events | Parcel, j: int) -> np.ndarray:
+        """How far each row holds its session of lane j open."""
         lasts = self._lasts(load)
-        for j, window in enumerate(self.lanes.windows):
-            yield lasts + (
-                lasts.dtype.type(self.lanes.gap[j])
-                if j < self.lanes.static
-                else gaps_of(window, load.batch, self.measure)
-            )
+        if j < self.lanes.static:
+            return lasts + lasts.dtype.type(self.lanes.gap[j])
+        return lasts + gaps_of(self.lanes.windows[j], load.batch, self.measure)
 
     def _late(self, load: Events | Parcel, horizon: Tick) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """By lane, masks of the rows that are late for its window, and of those that have none in it.
@@ -224,7 +223,7 @@ class Sessions(Engine):
         """
         floors = self.floors
         absent = [load.times < floors[j] if closed else NOBODY for j, closed in enumerate(self.lanes.closed)]
-        late = [reach < horizon for reach in self._reaches(load)]
+        late = [self._reach(load, j) < horizon for j in range(len(self.lanes))]
         return [mask & ~none for mask, none in zip(late, absent, strict=True)], absent
 
     def too_late(self, load: Events | Parcel) -> tuple[np.ndarray, np.ndarray] | None:
@@ -287,7 +286,7 @@ class Sessions(Engine):
         horizon = self.clamp(self.lowest - 1) if self.watermark is None else self.horizon(self.watermark)
         lasts = self._lasts(load)
         rows: np.ndarray | None = None  # what is left for the next lane; None: all
-        for j, reach in enumerate(self._reaches(load)):
+        for j in range(len(self.lanes)):
             shared = j < self.lanes.static and self.passes_up
             if not shared:
                 rows = None
@@ -297,6 +296,7 @@ class Sessions(Engine):
                 yield j, self._cut_in_order(load.times, j)
                 rows = NONE if shared else None
                 continue
+            reach = self._reach(load, j)
             yield j, Cells(self._cells(load, lasts, reach, j, rows, horizon))
             if shared:
                 late = reach < horizon if rows is None else reach[rows] < horizon
@@ -346,7 +346,7 @@ class Sessions(Engine):
         """Put stretches of time into slices; `cell` gets the slice of each."""
         columns = (frozen(lane), frozen(low), frozen(high), frozen(reach))
         while not self.slices.insert(*columns, horizon, cell):
-            self._resize(max(64, 2 * self.slices.capacity))
+            self._resize(max(64, 2 * self.slices.capacity, len(low) // 16))
 
     def _resize(self, capacity: int) -> None:
         """Have room for more slices."""
@@ -373,8 +373,9 @@ class Sessions(Engine):
                 horizon = (
                     self.clamp(self.lowest - 1) if self.watermark is None else self.horizon(self.watermark)
                 )
-                for j, reach in enumerate(self._reaches(events)):
-                    self._keep_events(foldable, events.numbers, j, np.flatnonzero(reach >= horizon))
+                for j in range(len(self.lanes)):
+                    rows = np.flatnonzero(self._reach(events, j) >= horizon)
+                    self._keep_events(foldable, events.numbers, j, rows)
 
         staged.on_commit(commit)
 
@@ -458,7 +459,8 @@ class Sessions(Engine):
         for j in range(len(lanes)):
             candidates = passage.popped[level == j]
             if len(below) and j < lanes.static:
-                candidates = np.union1d(candidates, self._receive(below, j, pairs))
+                candidates = np.concatenate([candidates, self._receive(below, j, pairs)])
+                candidates = different(candidates, slices.capacity)
                 table = slices.table
                 candidates = candidates[table["flags"][candidates] & ALIVE > 0]
             again = np.empty(len(candidates), table["reach"].dtype)
@@ -498,7 +500,7 @@ class Sessions(Engine):
         into, taken = (column[start:] for column in self.slices.joined)
         # A piece that went to a slice which was joined to another one then belongs to that.
         pairs += [(cell, pieces), (into, taken)]
-        return np.unique(cell)
+        return cell
 
     def _revise(self, passage: Passage) -> list[pa.RecordBatch]:
         """Update mode: rows that late events have changed, and sessions that have ended."""
@@ -548,14 +550,14 @@ class Sessions(Engine):
             slices.forget_changes()
             self.ending.push(slices, passage.ended)
             final = self.ending.pop(slices, passage.horizon)
-            slices.take_out(final)
+            slices.take_out(final, for_good=True)
         elif self.passes_up:
-            final = np.unique(np.concatenate([passage.ended, passage.pairs[1]]))
+            final = different(np.concatenate([passage.ended, passage.pairs[1]]), slices.capacity)
             self.absorb_others(*passage.pairs, 1)
             self.waiting.push(slices, slices.born)
         else:
             final = passage.ended
-            slices.take_out(final)
+            slices.take_out(final, for_good=True)
         self.waiting.push(slices, *passage.later)
         self._free(final)
         self.watermark = watermark

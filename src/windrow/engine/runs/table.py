@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from windrow.engine.arrays import ascending
 from windrow.engine.cache import jit
 
 ALIVE, EMITTED, TOUCHED, WAITING, ENDING = (np.uint8(1 << i) for i in range(5))
@@ -24,9 +25,10 @@ OLDEST, NEWEST, STAMP = range(3)
 # What the numbers in `counts` count; ROW is the row to go on from.
 FREE, LIVE, IMAGES, LANES, BORN, JOINED, CHANGED, REVISITED, ROW = range(9)
 FINE, NO_SLICE, NO_ROOM = range(3)
-# As many entries of any list as one event may add.
+# As many entries of any list as one event may add, and room for as many events at least is looked for at a time.
 MOST = 6
-FIRST_ROOM = 64
+FEW = 64
+FIRST_ROOM = 2 * MOST * FEW
 LAST_EPOCH = np.iinfo(np.int32).max
 
 
@@ -58,22 +60,41 @@ def keep_lane(lanes, k, epoch, lane_journal, counts):  # type: ignore[no-untyped
 
 
 @jit
-def unlink(table, lanes, s, epoch, journal, images, lane_journal, counts):  # type: ignore[no-untyped-def]
-    """Take a slice out of its lane; its neighbours are neighbours now."""
-    earlier, later, k = table["earlier"][s], table["later"][s], table["lane"][s]
-    if earlier >= 0:
-        keep(table, earlier, epoch, journal, images, counts)
-        table["later"][earlier] = later
+def unlink(  # type: ignore[no-untyped-def]
+    table,
+    earlier,
+    later,
+    lane_of,
+    flags,
+    stamp,
+    lanes,
+    s,
+    epoch,
+    journal,
+    images,
+    lane_journal,
+    counts,
+    journaled,
+):
+    """Take a slice out of its lane; its neighbours are neighbours now. The columns of the table come along."""
+    before, behind, k = earlier[s], later[s], lane_of[s]
+    if before >= 0:
+        if journaled and stamp[before] != epoch:
+            keep(table, before, epoch, journal, images, counts)
+        later[before] = behind
     else:
-        keep_lane(lanes, k, epoch, lane_journal, counts)
-        lanes[k, OLDEST] = later
-    if later >= 0:
-        keep(table, later, epoch, journal, images, counts)
-        table["earlier"][later] = earlier
+        if journaled:
+            keep_lane(lanes, k, epoch, lane_journal, counts)
+        lanes[k, OLDEST] = behind
+    if behind >= 0:
+        if journaled and stamp[behind] != epoch:
+            keep(table, behind, epoch, journal, images, counts)
+        earlier[behind] = before
     else:
-        keep_lane(lanes, k, epoch, lane_journal, counts)
-        lanes[k, NEWEST] = earlier
-    table["flags"][s] &= TIMED
+        if journaled:
+            keep_lane(lanes, k, epoch, lane_journal, counts)
+        lanes[k, NEWEST] = before
+    flags[s] &= TIMED
     counts[LIVE] -= 1
 
 
@@ -105,7 +126,8 @@ def insert(  # type: ignore[no-untyped-def]
     row may be looked at twice.
     """
     first, last, furthest = table["first"], table["last"], table["reach"]
-    earlier, later, flags = table["earlier"], table["later"], table["flags"]
+    earlier, later, flags, stamp = table["earlier"], table["later"], table["flags"], table["stamp"]
+    lane_of, revision = table["lane"], table["revision"]
     events = 0  # so many more can be journaled for sure
     for i in range(counts[ROW], low.shape[0]):
         r = reach[i]
@@ -114,7 +136,7 @@ def insert(  # type: ignore[no-untyped-def]
             continue
         if events == 0:
             events = (journal.shape[0] - counts[IMAGES:ROW].max()) // MOST
-            if events == 0:
+            if events < FEW:
                 counts[ROW] = i
                 return NO_ROOM
         events -= 1
@@ -124,12 +146,16 @@ def insert(  # type: ignore[no-untyped-def]
             s = earlier[s]
         n = later[s] if s >= 0 else lanes[k, OLDEST]
         if s >= 0 and t <= furthest[s]:
-            keep(table, s, epoch, journal, images, counts)
-            note_change(table, s, changed, changed_slices, revisited, counts)
+            if stamp[s] != epoch:
+                keep(table, s, epoch, journal, images, counts)
+            if flags[s] & EMITTED:
+                note_change(table, s, changed, changed_slices, revisited, counts)
         elif n >= 0 and first[n] <= r:
             s, n = n, later[n]
-            keep(table, s, epoch, journal, images, counts)
-            note_change(table, s, changed, changed_slices, revisited, counts)
+            if stamp[s] != epoch:
+                keep(table, s, epoch, journal, images, counts)
+            if flags[s] & EMITTED:
+                note_change(table, s, changed, changed_slices, revisited, counts)
             first[s] = t
         else:
             if counts[FREE] == 0:
@@ -141,16 +167,18 @@ def insert(  # type: ignore[no-untyped-def]
             counts[BORN] += 1
             counts[LIVE] += 1
             first[new], last[new], furthest[new] = t, high[i], r
-            table["lane"][new], earlier[new], later[new] = k, s, n
-            table["revision"][new], table["stamp"][new], flags[new] = 0, epoch, ALIVE
+            lane_of[new], earlier[new], later[new] = k, s, n
+            revision[new], stamp[new], flags[new] = 0, epoch, ALIVE
             if s >= 0:
-                keep(table, s, epoch, journal, images, counts)
+                if stamp[s] != epoch:
+                    keep(table, s, epoch, journal, images, counts)
                 later[s] = new
             else:
                 keep_lane(lanes, k, epoch, lane_journal, counts)
                 lanes[k, OLDEST] = new
             if n >= 0:
-                keep(table, n, epoch, journal, images, counts)
+                if stamp[n] != epoch:
+                    keep(table, n, epoch, journal, images, counts)
                 earlier[n] = new
             else:
                 keep_lane(lanes, k, epoch, lane_journal, counts)
@@ -168,7 +196,9 @@ def insert(  # type: ignore[no-untyped-def]
             note_change(table, n, changed, changed_slices, revisited, counts)
             last[s] = max(last[s], last[n])
             furthest[s] = max(furthest[s], furthest[n])
-            unlink(table, lanes, n, epoch, journal, images, lane_journal, counts)
+            unlink(
+                table, earlier, later, lane_of, flags, stamp, lanes, n, epoch, journal, images, lane_journal, counts, True
+            )  # fmt: skip
             into[counts[JOINED]], taken[counts[JOINED]] = s, n
             counts[JOINED] += 1
             n = following
@@ -178,18 +208,25 @@ def insert(  # type: ignore[no-untyped-def]
 
 
 @jit
-def take_out(table, lanes, slices, epoch, journal, images, lane_journal, counts):  # type: ignore[no-untyped-def]
-    """Take slices out of their lanes; there is room in the journal for three rows and a lane each."""
+def take_out(table, lanes, slices, epoch, journal, images, lane_journal, counts, journaled):  # type: ignore[no-untyped-def]
+    """Take slices out of their lanes; if that is journaled, there is room for three rows and a lane each."""
+    earlier, later, lane_of = table["earlier"], table["later"], table["lane"]
+    flags, stamp = table["flags"], table["stamp"]
     for i in range(slices.shape[0]):
-        keep(table, slices[i], epoch, journal, images, counts)
-        unlink(table, lanes, slices[i], epoch, journal, images, lane_journal, counts)
+        s = slices[i]
+        if journaled and stamp[s] != epoch:
+            keep(table, s, epoch, journal, images, counts)
+        unlink(
+            table, earlier, later, lane_of, flags, stamp, lanes, s, epoch, journal, images, lane_journal, counts, journaled
+        )  # fmt: skip
 
 
 @jit
 def give_back(table, slices, free, counts):  # type: ignore[no-untyped-def]
     """Free the rows of slices that are in no lane; those in a heap are freed when they come out of it."""
+    flags = table["flags"]
     for i in range(slices.shape[0]):
-        if not table["flags"][slices[i]]:
+        if not flags[slices[i]]:
             free[counts[FREE]] = slices[i]
             counts[FREE] += 1
 
@@ -212,13 +249,14 @@ def put_back(table, lanes, free, counts, journal, images, lane_journal, born):  
 @jit
 def walk(table, lanes, out):  # type: ignore[no-untyped-def]
     """All slices, lane by lane and in the order of time."""
+    later = table["later"]
     n = 0
     for k in range(lanes.shape[0]):
         s = lanes[k, OLDEST]
         while s >= 0:
             out[n] = s
             n += 1
-            s = table["later"][s]
+            s = later[s]
     return n
 
 
@@ -272,7 +310,7 @@ def subtrees(
     nodes: np.ndarray, into: np.ndarray, taken: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """An order of slices in which each of `nodes` and all that it was made of lie together, and where: first .. last-1."""
-    known = np.unique(np.concatenate([nodes, into, taken]))
+    known = ascending(nodes, into, taken)
     parent, child = np.searchsorted(known, into), np.searchsorted(known, taken)
     size, start, cursor = (
         np.ones(len(known), np.int64),
@@ -346,12 +384,14 @@ class Slices:
                 return bool(status == FINE)
             self._make_room(2 * len(self._journal))
 
-    def take_out(self, slices: np.ndarray) -> None:
-        """Take slices out of their lanes."""
-        self._make_room(int(self.counts[IMAGES : LANES + 1].max()) + 3 * len(slices))
+    def take_out(self, slices: np.ndarray, *, for_good: bool = False) -> None:
+        """Take slices out of their lanes; what is done for good cannot be undone, and costs less."""
+        if not for_good:
+            self._make_room(int(self.counts[IMAGES : LANES + 1].max()) + 3 * len(slices))
         lists = self._lists
         take_out(
-            self.table, self.lanes, slices, self._epoch, self._journal, lists["images"], self._lane_journal, self.counts
+            self.table, self.lanes, slices, self._epoch, self._journal, lists["images"], self._lane_journal, self.counts,
+            not for_good,
         )  # fmt: skip
 
     def _make_room(self, room: int) -> None:

@@ -26,22 +26,6 @@ def push(times, slices, size, time, s):  # type: ignore[no-untyped-def]
 
 
 @jit
-def drop_first(times, slices, size):  # type: ignore[no-untyped-def]
-    """Remove the earliest of `size` entries."""
-    time, s = times[size - 1], slices[size - 1]
-    i = 0
-    while 2 * i + 1 < size - 1:
-        child = 2 * i + 1
-        if child + 1 < size - 1 and times[child + 1] < times[child]:
-            child += 1
-        if times[child] >= time:
-            break
-        times[i], slices[i] = times[child], slices[child]
-        i = child
-    times[i], slices[i] = time, s
-
-
-@jit
 def push_all(times, slices, size, table, bit, when, added):  # type: ignore[no-untyped-def]
     """Add slices that are alive and not there yet; how many entries there are then."""
     flags = table["flags"]
@@ -55,27 +39,68 @@ def push_all(times, slices, size, table, bit, when, added):  # type: ignore[no-u
 
 
 @jit
+def sink(times, slices, size, i):  # type: ignore[no-untyped-def]
+    """Move entry i down to its place among `size` entries."""
+    time, s = times[i], slices[i]
+    while 2 * i + 1 < size:
+        child = 2 * i + 1
+        if child + 1 < size and times[child + 1] < times[child]:
+            child += 1
+        if times[child] >= time:
+            break
+        times[i], slices[i] = times[child], slices[child]
+        i = child
+    times[i], slices[i] = time, s
+
+
+@jit
 def pop_due(times, slices, size, table, bit, point, free, counts, out):  # type: ignore[no-untyped-def]
-    """Take out slices that reach less far than `point`; how many these are, and how many entries are left."""
+    """Take out slices that reach less far than `point`; how many these are, and how many entries are left.
+
+    Where an eighth of the entries has come out, the rest is looked at one after another, and the heap is made anew.
+    """
     flags, reach = table["flags"], table["reach"]
-    count = 0
-    while size > 0 and times[0] < point:
+    count = looked_at = 0
+    most = size // 8 + 16
+    while size > 0 and times[0] < point and looked_at < most:
         s = slices[0]
-        drop_first(times, slices, size)
+        looked_at += 1
+        if flags[s] & ALIVE and reach[s] >= point:
+            times[0] = reach[s]
+            sink(times, slices, size, 0)
+            continue
         size -= 1
-        if not flags[s] & ALIVE:
-            flags[s] &= ~bit
-            if not flags[s]:
-                free[counts[FREE]] = s
-                counts[FREE] += 1
-        elif reach[s] >= point:
-            push(times, slices, size, reach[s], s)
-            size += 1
+        times[0], slices[0] = times[size], slices[size]
+        sink(times, slices, size, 0)
+        count = leave(flags, s, bit, free, counts, out, count)
+    if size == 0 or times[0] >= point:
+        return count, size
+    left = 0
+    for i in range(size):
+        time, s = times[i], slices[i]
+        if time < point and flags[s] & ALIVE and reach[s] >= point:
+            time = reach[s]
+        if time >= point:
+            times[left], slices[left] = time, s
+            left += 1
         else:
-            flags[s] &= ~bit
-            out[count] = s
-            count += 1
-    return count, size
+            count = leave(flags, s, bit, free, counts, out, count)
+    for i in range(left // 2 - 1, -1, -1):
+        sink(times, slices, left, i)
+    return count, left
+
+
+@jit
+def leave(flags, s, bit, free, counts, out, count):  # type: ignore[no-untyped-def]
+    """A slice is out of the heap: it is due, or it is gone and its row is free; how many are due now."""
+    flags[s] &= ~bit
+    if flags[s] & ALIVE:
+        out[count] = s
+        return count + 1
+    if not flags[s]:
+        free[counts[FREE]] = s
+        counts[FREE] += 1
+    return count
 
 
 class Timers:
