@@ -478,9 +478,9 @@ class Operator:
         """Answer one more window from now on, and from existing slices as far back as they go.
 
         Returns the start of its first complete window; windows from there on are emitted, those that
-        have ended already with the next `advance`, and until then an event that is late for them but not for
-        the whole query still counts in them. None means that all of its windows are complete.
-        A window that depends on more than time is complete from the newest event on.
+        have ended already with the next `advance`. None means that all of its windows are complete.
+        A session is answered from those of the next smaller gap; the smallest one, and a window that depends on the order
+        of events, see events from now on.
         """
         require_named(name, window, Window, self.query.windows, what="window")
         if isinstance(self.query.time, Span):
@@ -519,8 +519,7 @@ class Operator:
     def remove_window(self, name: str) -> None:
         """Stop answering a window; slices that only it needed go as the watermark passes.
 
-        What it asked of events ends with it: if no other window depends on order, events wait no longer, and which ones
-        are late is for the windows that are left to say.
+        What it asked of events ends with it: if no other window depends on order, events wait no longer.
         """
         self._require("window", name, self.query.windows)
         for engine in self.engines:

@@ -14,7 +14,7 @@ from windrow.errors import QueryError
 from windrow.measure import Measure
 from windrow.options import OperatorOptions
 from windrow.planner import spanning
-from windrow.planner.decisions import in_order, keep_tuples, removal, splits
+from windrow.planner.decisions import keep_tuples, removal, splits
 from windrow.planner.merging import estimates, possible, steady_load, width_of
 from windrow.planner.sharing import shared
 from windrow.planner.window_set import FEW, UNMERGED, WindowSet
@@ -243,7 +243,7 @@ def _sizes(part: Part, windows: WindowSet | None) -> list[str]:
     if part.kind == "sessions":
         return ["", *_session_state(part)]
     if part.kind == "ordered":
-        return ["", *_keyed_state(part), *_stores_when_due(part)]
+        return ["", *_ordered_state(part), *_stores_when_due(part)]
     measure, query = windows.measure, part.query
     late = float(measure.ticks(part.options.allowed_lateness, what="lateness"))
     if isinstance(query.time, Span) and not isinstance(query.time.release, Learned):
@@ -314,17 +314,13 @@ def _merged(part: Part) -> Iterator[tuple[Scalars | Sketch, tuple[str, ...]]]:
             yield partial, possible(partial, exact=sure)
 
 
-def _keyed_state(part: Part) -> list[str]:
-    """How slices are kept that are cut for each key in its own places."""
-    lines = [
-        "state: per key, flat columns of slices sorted by key and time, because some window depends on more than time"
+def _ordered_state(part: Part) -> list[str]:
+    """How windows that depend on the order of events are kept."""
+    return [
+        "state: per key, queues of slices and of events that wait, because these windows depend on the order of events",
+        "order: events wait until the watermark less lateness has passed them, then enter slices in order; "
+        "an event before that is late for these windows",
     ]
-    if in_order(part.query):
-        lines.append(
-            "order: events wait until the watermark less lateness has passed them, then enter slices in order; "
-            "an event before that is late for these windows"
-        )
-    return lines
 
 
 def _session_state(part: Part) -> list[str]:

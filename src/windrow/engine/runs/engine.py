@@ -178,6 +178,11 @@ class Sessions(Engine):
         return min(max(tick, self.lowest - 1), self.measure.highest)
 
     @property
+    def _final_before(self) -> Tick:
+        """Sessions that reach less far than this are final."""
+        return self.clamp(self.lowest - 1) if self.watermark is None else self.horizon(self.watermark)
+
+    @property
     def passes_up(self) -> bool:
         """Whether sessions of static gaps are made of those of the next smaller gap."""
         return self.settings.mode == "append" and self.lanes.static > 1
@@ -216,31 +221,31 @@ class Sessions(Engine):
             return lasts + lasts.dtype.type(self.lanes.gap[j])
         return lasts + gaps_of(self.lanes.windows[j], load.batch, self.measure)
 
-    def _late(self, load: Events | Parcel, horizon: Tick) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    def _late(self, load: Events | Parcel) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """By lane, masks of the rows that are late for its window, and of those that have none in it.
 
         A snapshot window that was added later is there from where it is complete.
         """
         floors = self.floors
         absent = [load.times < floors[j] if closed else NOBODY for j, closed in enumerate(self.lanes.closed)]
-        late = [self._reach(load, j) < horizon for j in range(len(self.lanes))]
+        late = [self._reach(load, j) < self._final_before for j in range(len(self.lanes))]
         return [mask & ~none for mask, none in zip(late, absent, strict=True)], absent
 
     def too_late(self, load: Events | Parcel) -> tuple[np.ndarray, np.ndarray] | None:
         """Masks of the events that no window takes, and of those among them that are late for one."""
         gaps = self.lanes.gap
-        if self.watermark is None or (gaps and load.scan[0] + gaps[-1] >= self.horizon(self.watermark)):
+        if self.watermark is None or (gaps and load.scan[0] + gaps[-1] >= self._final_before):
             return None
-        late, absent = self._late(load, self.horizon(self.watermark))
+        late, absent = self._late(load)
         gone = np.logical_and.reduce([a | b for a, b in zip(late, absent, strict=True)])
         return gone, gone & np.logical_or.reduce(late)
 
     def partly_late(self, load: Events | Parcel) -> np.ndarray | None:
         """A mask of the events that have missed some of their windows, but not all; None: nobody has."""
         gaps, all_static = self.lanes.gap, self.lanes.static == len(self.lanes)
-        if self.watermark is None or (all_static and load.scan[0] + gaps[0] >= self.horizon(self.watermark)):
+        if self.watermark is None or (all_static and load.scan[0] + gaps[0] >= self._final_before):
             return None
-        return np.logical_or.reduce(self._late(load, self.horizon(self.watermark))[0])
+        return np.logical_or.reduce(self._late(load)[0])
 
     def _stage(self, load: Events | Parcel, staged: Staged) -> None:
         if isinstance(load, Events):
@@ -281,10 +286,9 @@ class Sessions(Engine):
             if isinstance(store, Multisets) and len(gone):
                 store.reset(gone)
 
-    def _placed(self, load: Events | Parcel) -> Iterator[tuple[int, Segments]]:
-        """The slice of each row, in each lane that takes it: the lane, and segments."""
-        horizon = self.clamp(self.lowest - 1) if self.watermark is None else self.horizon(self.watermark)
-        lasts = self._lasts(load)
+    def _placed(self, load: Events | Parcel) -> Iterator[Segments]:
+        """The slice of each row, in each lane that takes it."""
+        horizon = self._final_before
         rows: np.ndarray | None = None  # what is left for the next lane; None: all
         for j in range(len(self.lanes)):
             shared = j < self.lanes.static and self.passes_up
@@ -293,11 +297,11 @@ class Sessions(Engine):
             elif rows is not None and not len(rows):
                 continue
             if rows is None and self._is_in_line(load, j, horizon):
-                yield j, self._cut_in_order(load.times, j)
+                yield self._cut_in_order(load.times, j)
                 rows = NONE if shared else None
                 continue
             reach = self._reach(load, j)
-            yield j, Cells(self._cells(load, lasts, reach, j, rows, horizon))
+            yield Cells(self._cells(load, reach, j, rows))
             if shared:
                 late = reach < horizon if rows is None else reach[rows] < horizon
                 rows = np.flatnonzero(late) if rows is None else rows[late]
@@ -316,37 +320,31 @@ class Sessions(Engine):
         count = cut_in_order(frozen(times), gap, low, high)
         low, high = low[:count].copy(), high[:count].copy()
         first, last = times[low], times[high - 1]
-        cell = np.empty(count, np.int64)
-        self._insert(np.full(count, j), first, last, last + gap, self.clamp(self.lowest - 1), cell)
-        return Runs(low, high, cell)
+        return Runs(
+            low, high, self._insert(np.full(count, j), first, last, last + gap, self.clamp(self.lowest - 1))
+        )
 
-    def _cells(
-        self,
-        load: Events | Parcel,
-        lasts: np.ndarray,
-        reach: np.ndarray,
-        j: int,
-        rows: np.ndarray | None,
-        horizon: Tick,
-    ) -> np.ndarray:
+    def _lanes_of(self, load: Events | Parcel, j: int) -> np.ndarray:
+        """The lane of each row, for the window of lane j."""
+        if load.numbers is None:
+            return np.full(len(load), j)
+        return load.numbers.astype(np.int64) * len(self.lanes) + j
+
+    def _cells(self, load: Events | Parcel, reach: np.ndarray, j: int, rows: np.ndarray | None) -> np.ndarray:
         """The slice of each row, -1 for those that are late or not among `rows`."""
-        count, lanes = len(load), len(self.lanes)
-        lane = np.full(count, j) if load.numbers is None else load.numbers.astype(np.int64) * lanes + j
-        cell = np.empty(count, np.int64)
+        lane, low, high = self._lanes_of(load, j), load.times, self._lasts(load)
         if rows is None:
-            self._insert(lane, load.times, lasts, reach, horizon, cell)
-            return cell
-        part = np.empty(len(rows), np.int64)
-        self._insert(lane[rows], load.times[rows], lasts[rows], reach[rows], horizon, part)
-        cell[:] = -1
-        cell[rows] = part
+            return self._insert(lane, low, high, reach, self._final_before)
+        cell = np.full(len(load), -1)
+        cell[rows] = self._insert(lane[rows], low[rows], high[rows], reach[rows], self._final_before)
         return cell
 
-    def _insert(self, lane: Any, low: Any, high: Any, reach: Any, horizon: Tick, cell: np.ndarray) -> None:
-        """Put stretches of time into slices; `cell` gets the slice of each."""
-        columns = (frozen(lane), frozen(low), frozen(high), frozen(reach))
+    def _insert(self, lane: Any, low: Any, high: Any, reach: Any, horizon: Tick) -> np.ndarray:
+        """Put stretches of time into slices; the slice of each."""
+        columns, cell = (frozen(lane), frozen(low), frozen(high), frozen(reach)), np.empty(len(low), np.int64)
         while not self.slices.insert(*columns, horizon, cell):
             self._resize(max(64, 2 * self.slices.capacity, len(low) // 16))
+        return cell
 
     def _resize(self, capacity: int) -> None:
         """Have room for more slices."""
@@ -355,38 +353,26 @@ class Sessions(Engine):
             store.repack(there, capacity, 1, slice(0, 1))
         self.slices.grow(capacity)
 
-    def _fold_events(self, events: Events, placed: list[tuple[int, Segments]], staged: Staged) -> None:
+    def _fold_events(self, events: Events, placed: list[Segments], staged: Staged) -> None:
         times = events.times
         stamps = events.arrivals if self.binding.needs_arrival else times[:0]
         foldable = Foldable(self.encode(events.batch, staged), times, stamps, events.rows)
-        for _, segments in placed:
+        for segments in placed:
             self.fold(foldable, segments, own=True, staged=staged)
 
         def commit() -> None:
-            for j, segments in placed:
+            for segments in placed:
                 self.fold(foldable, segments, own=False)
                 self.presence.fold(segments, [], ())
-                if self.binding.logs and not self.passes_up:
-                    self._keep_events(foldable, events.numbers, j, segments.located()[0])
-            if self.binding.logs and self.passes_up:
-                # A lane gets its slices later, but all of its events now.
-                horizon = (
-                    self.clamp(self.lowest - 1) if self.watermark is None else self.horizon(self.watermark)
-                )
-                for j in range(len(self.lanes)):
-                    rows = np.flatnonzero(self._reach(events, j) >= horizon)
-                    self._keep_events(foldable, events.numbers, j, rows)
+            # A lane may get its slices later, but has all of its events now.
+            for j in range(len(self.lanes)) if self.binding.logs else ():
+                rows = np.flatnonzero(self._reach(events, j) >= self._final_before)
+                self.keep(foldable, self._lanes_of(events, j), rows)
 
         staged.on_commit(commit)
 
-    def _keep_events(self, events: Foldable, numbers: np.ndarray | None, j: int, rows: np.ndarray) -> None:
-        """Keep single events, by their lane."""
-        count = len(events.times)
-        owner = np.full(count, j) if numbers is None else numbers.astype(np.int64) * len(self.lanes) + j
-        self.keep(events, owner, rows)
-
-    def _join_slices(self, parcel: Parcel, placed: list[tuple[int, Segments]], staged: Staged) -> None:
-        for _, segments in placed:
+    def _join_slices(self, parcel: Parcel, placed: list[Segments], staged: Staged) -> None:
+        for segments in placed:
             assert isinstance(segments, Cells)
             self.join(segments.cell, parcel, staged, fresh=False)
             staged.on_commit(partial(self.presence.join, segments.cell, [], parcel.sizes))
@@ -491,10 +477,10 @@ class Sessions(Engine):
         rows = self.slices.table[pieces]
         start = len(self.slices.joined[1])
         born = len(self.slices.born)
-        cell = np.empty(len(pieces), np.int64)
         reach = rows["last"] + rows["last"].dtype.type(self.lanes.gap[j])
         lowest = self.clamp(self.lowest - 1)
-        self._insert(rows["lane"].astype(np.int64) + 1, rows["first"], rows["last"], reach, lowest, cell)
+        lane = rows["lane"].astype(np.int64) + 1
+        cell = self._insert(lane, rows["first"], rows["last"], reach, lowest)
         for store in self.stores():
             store.reset(self.slices.born[born:])
         into, taken = (column[start:] for column in self.slices.joined)
