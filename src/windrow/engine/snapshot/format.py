@@ -30,6 +30,12 @@ from windrow.spec import QuerySpec
 
 MAGIC = b"windrow\0"
 VERSION = 4
+# Version 3 has other sections for sessions and for windows that depend on order; all else is the same.
+READABLE = (3, VERSION)
+OLD_SECTION = (
+    "the snapshot has sessions, or windows that depend on the order of events, in format version 3, and this windrow reads "
+    "windows of time alone from that: begin anew from the source of the events"
+)
 HEADER = struct.Struct("<8sI32sQI")
 
 
@@ -79,6 +85,8 @@ def _read(
     if not windows or not set(windows) <= set(query.windows):
         raise StateError("the snapshot speaks of windows that the query does not have")
     part = replace(query, windows=MappingProxyType({name: query.windows[name] for name in windows}))
+    if reader.has(prefix + "slices key"):
+        raise StateError(OLD_SECTION)
     if about["kind"] not in KINDS:
         raise StateError(f"the snapshot has an engine of the unknown kind {about['kind']!r}")
     # Windows of one kind may be answered by an engine that can do more.
@@ -147,8 +155,10 @@ def unframed(expected: bytes, state: bytes, owner: str) -> bytes:
     if len(state) < HEADER.size or not state.startswith(MAGIC):
         raise StateError("this is not a windrow snapshot: its first bytes are not windrow's")
     _, version, plan, length, checksum = HEADER.unpack_from(state)
-    if version != VERSION:
-        raise StateError(f"the snapshot has format version {version}; this windrow reads version {VERSION}")
+    if version not in READABLE:
+        raise StateError(
+            f"the snapshot has format version {version}; this windrow reads versions {READABLE[0]} and {VERSION}"
+        )
     body = state[HEADER.size :]
     if len(body) != length:
         raise StateError(f"the snapshot is truncated or has grown: {len(body):,} bytes instead of {length:,}")
