@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from windrow.engine.cache import jit
+from windrow.engine.heaps import push, sink
 from windrow.engine.sequence.ticks import clipped, last_tick
 from windrow.measure import Tick
 
@@ -24,15 +25,8 @@ def push_entries(times, keys, armed, heap_time, heap_key, size):  # type: ignore
         t, k = times[i], keys[i]
         if t < armed[k]:
             armed[k] = t
-            place = size
+            push(heap_time, heap_key, size, t, k)
             size += 1
-            while place > 0:
-                parent = (place - 1) >> 1
-                if heap_time[parent] <= t:
-                    break
-                heap_time[place], heap_key[place] = heap_time[parent], heap_key[parent]
-                place = parent
-            heap_time[place], heap_key[place] = t, k
     return size
 
 
@@ -46,19 +40,8 @@ def pop_entries(point, never, armed, heap_time, heap_key, size, out):  # type: i
             armed[heap_key[0]] = never
             count += 1
         size -= 1
-        t, k = heap_time[size], heap_key[size]
-        place = 0
-        while True:
-            child = 2 * place + 1
-            if child >= size:
-                break
-            if child + 1 < size and heap_time[child + 1] < heap_time[child]:
-                child += 1
-            if heap_time[child] >= t:
-                break
-            heap_time[place], heap_key[place] = heap_time[child], heap_key[child]
-            place = child
-        heap_time[place], heap_key[place] = t, k
+        heap_time[0], heap_key[0] = heap_time[size], heap_key[size]
+        sink(heap_time, heap_key, size, 0)
     return size, count
 
 

@@ -12,17 +12,8 @@ from typing import Any
 import numpy as np
 
 from windrow.engine.cache import jit
+from windrow.engine.heaps import push, sink
 from windrow.engine.runs.table import ALIVE, FREE, Slices
-
-
-@jit
-def push(times, slices, size, time, s):  # type: ignore[no-untyped-def]
-    """Add an entry to a heap of `size` entries."""
-    i = size
-    while i > 0 and times[(i - 1) // 2] > time:
-        times[i], slices[i] = times[(i - 1) // 2], slices[(i - 1) // 2]
-        i = (i - 1) // 2
-    times[i], slices[i] = time, s
 
 
 @jit
@@ -39,18 +30,16 @@ def push_all(times, slices, size, table, bit, when, added):  # type: ignore[no-u
 
 
 @jit
-def sink(times, slices, size, i):  # type: ignore[no-untyped-def]
-    """Move entry i down to its place among `size` entries."""
-    time, s = times[i], slices[i]
-    while 2 * i + 1 < size:
-        child = 2 * i + 1
-        if child + 1 < size and times[child + 1] < times[child]:
-            child += 1
-        if times[child] >= time:
-            break
-        times[i], slices[i] = times[child], slices[child]
-        i = child
-    times[i], slices[i] = time, s
+def leave(flags, s, bit, free, counts, out, count):  # type: ignore[no-untyped-def]
+    """A slice is out of the heap: it is due, or it is gone and its row is free; how many are due now."""
+    flags[s] &= ~bit
+    if flags[s] & ALIVE:
+        out[count] = s
+        return count + 1
+    if not flags[s]:
+        free[counts[FREE]] = s
+        counts[FREE] += 1
+    return count
 
 
 @jit
@@ -88,19 +77,6 @@ def pop_due(times, slices, size, table, bit, point, free, counts, out):  # type:
     for i in range(left // 2 - 1, -1, -1):
         sink(times, slices, left, i)
     return count, left
-
-
-@jit
-def leave(flags, s, bit, free, counts, out, count):  # type: ignore[no-untyped-def]
-    """A slice is out of the heap: it is due, or it is gone and its row is free; how many are due now."""
-    flags[s] &= ~bit
-    if flags[s] & ALIVE:
-        out[count] = s
-        return count + 1
-    if not flags[s]:
-        free[counts[FREE]] = s
-        counts[FREE] += 1
-    return count
 
 
 class Timers:
