@@ -85,7 +85,7 @@ def _read(
     if not windows or not set(windows) <= set(query.windows):
         raise StateError("the snapshot speaks of windows that the query does not have")
     part = replace(query, windows=MappingProxyType({name: query.windows[name] for name in windows}))
-    if reader.has(prefix + "slices key"):
+    if reader.has(prefix + "slices edge"):
         raise StateError(OLD_SECTION)
     if about["kind"] not in KINDS:
         raise StateError(f"the snapshot has an engine of the unknown kind {about['kind']!r}")
