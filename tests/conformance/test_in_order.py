@@ -54,3 +54,22 @@ def test_without_the_promise_process_returns_no_rows():
     operator = wr.query(time="t", windows={"w": wr.tumbling(5)}, aggregates=COUNT).operator()
     assert operator.process(pa.table({"t": [1, 12]})).num_rows == 0
     assert operator.process(pa.table({"t": [13]})).schema == operator.advance(20).schema
+
+
+def test_windows_of_batches_before_one_that_fails_come_with_the_next_call_also_after_a_restart():
+    query = wr.query(time="t", windows={"w": wr.tumbling(5)}, aggregates=COUNT, ordered=True)
+    operator = query.operator()
+    with pytest.raises(wr.DataError, match="column 't', row 0, value 3"):
+        operator.process(iter([pa.table({"t": [1, 2, 7]}), pa.table({"t": [3]})]))
+    operator = query.restore(operator.snapshot())
+    assert operator.advance(7).to_pylist() == [{"window": "w", "start": 0, "end": 5, "n": 2}]
+    assert query.restore(operator.snapshot()).finish()["n"].to_pylist() == [1]
+
+
+def test_a_watermark_does_not_go_back_after_a_restart():
+    query = wr.query(time="t", windows={"w": wr.tumbling(5)}, aggregates=COUNT, ordered=True)
+    operator = query.operator()
+    operator.process(pa.table({"t": [30]}))
+    operator.advance(20)
+    with pytest.raises(wr.QueryError, match="the watermark went back from 20 to 10"):
+        query.restore(operator.snapshot()).advance(10)

@@ -25,3 +25,26 @@ def test_an_event_whose_own_session_is_not_final_joins_the_live_one() -> None:
     op.process(pa.table({"t": [11]}))  # alone it would be [11, 16), which an event at 16 would still join
     assert op.late().num_rows == 0
     assert op.finish()["n"].to_pylist() == [3]
+
+
+def test_an_event_that_one_window_has_no_place_for_is_not_partly_late():
+    windows = {"w": wr.sliding(2, every=10), "s": wr.session(100)}
+    op = wr.query(time="t", windows=windows, aggregates={"n": wr.count()}).operator()
+    op.process(pa.table({"t": [51]}))
+    op.advance(50)
+    op.process(pa.table({"t": [45]}))
+    assert op.metrics().partly_late == 0
+
+
+def test_events_of_a_final_session_are_not_collected_again_by_one_that_lasts_across_it():
+    q = wr.query(
+        time=wr.span("a", "b"),
+        windows={"s": wr.session(5)},
+        aggregates={"n": wr.count(), "all": wr.collect("x")},
+    )
+    op = q.operator()
+    op.process(pa.table({"a": [0, *[1000] * 10], "b": [10, *[1010] * 10], "x": [1, *[2] * 10]}))
+    op.advance(500)
+    op.process(pa.table({"a": [-100], "b": [600], "x": [7]}))
+    (row,) = op.advance(700).to_pylist()
+    assert (row["n"], row["all"]) == (1, [7])

@@ -81,11 +81,6 @@ class Engine:
         self.set_reach()
         self.result_schema = result_schema(self)
 
-    @property
-    def asked(self) -> QuerySpec:
-        """The query as the user gave it, for the windows of this engine."""
-        return self.query
-
     def bound(self, query: QuerySpec, schema: pa.Schema) -> Binding:
         """The query fitted to the types of a table."""
         return Binding(query, schema, self.settings.store)

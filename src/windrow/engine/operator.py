@@ -1,6 +1,6 @@
 """The running operator: batches in, watermarks in, windows out.
 
-    process(batch)       bad rows -> late rows -> the engine takes the rest          (nothing is emitted)
+    process(batch)       bad rows -> late rows -> the engines take the rest          (nothing is emitted, unless in order)
     advance(watermark)   the engine gives the windows that are due, and lets go of what is final
 
 Two instants follow the watermark w: windows that end at or before the *horizon* `w - lateness` are
@@ -66,8 +66,9 @@ class Operator:
         self._intake = Intake(query.time_columns[0], settings, ordered=query.ordered)
         self._keys_kept = 0
         self._no_rows: pa.Table | None = None
-        # The watermark as the user has said it, where it also follows the events.
-        self._said: Tick | None = None
+        # Where the watermark follows the events: as the user has said it, and rows that nobody has got yet.
+        self.said: Tick | None = None
+        self.unfetched: list[pa.Table] = []
         self._late: list[pa.RecordBatch] = []
         self._bad: list[pa.Table] = []
 
@@ -87,7 +88,9 @@ class Operator:
         """Take in events: anything that speaks Arrow, or an iterator of such batches.
 
         Returns the windows that are complete then. Without `ordered=True` that is for watermarks to say (`advance`), and the
-        table has no rows. With it the watermark follows the events: no event earlier than the newest one is expected.
+        table has no rows. With it the watermark follows the events: no event earlier than the newest one is expected. If a
+        function of the user's own fails on a window that is complete, the events are in, and the window comes with the next
+        call; if one of several batches fails, the windows of those before it do.
 
         Examples
         --------
@@ -99,14 +102,17 @@ class Operator:
         if not self.query.ordered:
             self.take_events(events)
             return self._nothing()
-        rows = []
-        for batch in batches(events):
+        for batch in batches(events.combine_chunks() if isinstance(events, pa.Table) else events):
             self._process(batch)
-            if self.highest_time is not None and (
-                self.watermark is None or self.highest_time > self.watermark
-            ):
-                rows.append(self.complete_to(self.highest_time))
-        return pa.concat_tables(rows) if rows else self._nothing()
+            newest = self.highest_time
+            if newest is not None and (self.watermark is None or newest > self.watermark):
+                self.unfetched.append(self.complete_to(newest))
+        return self._fetched()
+
+    def _fetched(self, *more: pa.Table) -> pa.Table:
+        """All rows that nobody has got yet, and these."""
+        rows, self.unfetched = [*self.unfetched, *more], []
+        return rows[0] if len(rows) == 1 else pa.concat_tables(rows) if rows else self._nothing()
 
     def take_events(self, events: Any) -> None:
         """As `process`, and the watermark stays where it is."""
@@ -256,27 +262,26 @@ class Operator:
     def _hand_over(self, load: Events | Parcel) -> None:
         high, count = load.high, load.count()
         lates = [engine.too_late(load) for engine in self.engines]
-        masks: list[np.ndarray | None] = [None] * len(lates)
-        late_events = 0
+        late_events = missed = 0
         if any(late is not None for late in lates):
-            masks = [None if late is None else late[0] for late in lates]
             gone, late_events = self._set_late_aside(load, lates)
             if gone.any():
                 load = load.where(~gone)
-                masks = [None if mask is None else mask[~gone] for mask in masks]
+                lates = [None if late is None else (late[0][~gone], late[1][~gone]) for late in lates]
         staged: list[Staged] = []
         try:
             if len(load):
                 staged.append(Staged())
                 load.number(self.engines[0].keys, staged[0])
-                for engine, mask in zip(self.engines, masks, strict=True):
-                    staged.append(engine.stage(load if mask is None or not mask.any() else load.where(~mask)))
+                for engine, late in zip(self.engines, lates, strict=True):
+                    here = load if late is None or not late[0].any() else load.where(~late[0])
+                    staged.append(engine.stage(here))
+                missed = self._partly_late(load, lates)
         except BaseException:
             for each in reversed(staged):
                 each.rollback()
             raise
-        if len(load):
-            self.counters.partly_late += self._partly_late(load, masks)
+        self.counters.partly_late += missed
         for each in staged:
             each.commit()
         for engine in self.engines:
@@ -286,11 +291,11 @@ class Operator:
         self.counters.events += count - late_events
         self._note_time(high)
 
-    def _partly_late(self, load: Events | Parcel, masks: list[np.ndarray | None]) -> int:
-        """How many events have missed some of their windows, but not all; `masks` are those that all windows of an engine
-        have refused."""
-        parts = [*masks, *(engine.partly_late(load) for engine in self.engines)]
-        known = [part for part in parts if part is not None]
+    def _partly_late(self, load: Events | Parcel, lates: list[Any]) -> int:
+        """How many events have missed some of their windows, but not all; `lates` are what engines say of all of theirs."""
+        known = [late[1] for late in lates if late is not None]
+        parts = (engine.partly_late(load) for engine in self.engines)
+        known += [part for part in parts if part is not None]
         return load.count(np.logical_or.reduce(known)) if known else 0
 
     def _set_late_aside(self, load: Events | Parcel, lates: list[Any]) -> tuple[np.ndarray, int]:
@@ -331,16 +336,19 @@ class Operator:
         if not self.engines:
             self._remember(Point(number=math.inf))
             return self._nothing()
-        return self.complete_to(self.measure.highest)
+        rows = self._fetched(self.complete_to(self.measure.highest))
+        self.said = self.measure.highest
+        return rows
 
     def advance_to(self, watermark: Tick) -> pa.Table:
         """As `advance`, with the watermark in ticks."""
         if self.query.ordered:
-            if self._said is not None and watermark < self._said:
-                raise self._went_back(self._said, watermark)
-            self._said = watermark
-            if self.watermark is not None and watermark <= self.watermark:
-                return self._nothing()
+            if self.said is not None and watermark < self.said:
+                raise self._went_back(self.said, watermark)
+            ahead = self.watermark is None or watermark > self.watermark
+            rows = self._fetched(*([self.complete_to(watermark)] if ahead else []))
+            self.said = watermark
+            return rows
         if self.lasting is None or watermark >= self.measure.highest:
             return self.complete_to(watermark)
         said = self.lasting.said
@@ -463,7 +471,7 @@ class Operator:
             self.schema,
             options=self.settings,
             exact=has_exact_inverse,
-            parts=[(kind_name(engine), engine.asked) for engine in self.engines],
+            parts=[(kind_name(engine), engine.query) for engine in self.engines],
         )
 
     def snapshot(self) -> bytes:

@@ -117,12 +117,11 @@ def _shared(part: Part, windows: WindowSet | None, which: str) -> list[str]:
     query = part.query
     lines = ["", f"windows ({which})"]
     lines += [f"  {name:<12} {window!s:<40} {window.context}" for name, window in query.windows.items()]
-    gaps = [w for w in query.windows.values() if w.gap is not None]
-    if len(gaps) > 1:
+    if part.kind == "sessions" and len(query.windows) > 1:
         lines.append(
             "  sessions of a larger gap are made of those of the next smaller one"
-            if part.options.mode == "append"
-            else "  each session window has slices of its own, because it is emitted before those of smaller gaps are final"
+            if _passes_up(part)
+            else "  each session window has slices of its own, because its sessions are not made of those of another"
         )
     if windows is not None and (len(windows.periods) or windows.irregular):
         fused = windows.unfused - len(windows.periods)
@@ -243,7 +242,7 @@ def _sizes(part: Part, windows: WindowSet | None) -> list[str]:
     if part.kind == "sessions":
         return ["", *_session_state(part)]
     if part.kind == "ordered":
-        return ["", *_ordered_state(part), *_stores_when_due(part)]
+        return ["", *_ordered_state(), *_stores_when_due(part)]
     measure, query = windows.measure, part.query
     late = float(measure.ticks(part.options.allowed_lateness, what="lateness"))
     if isinstance(query.time, Span) and not isinstance(query.time.release, Learned):
@@ -314,7 +313,7 @@ def _merged(part: Part) -> Iterator[tuple[Scalars | Sketch, tuple[str, ...]]]:
             yield partial, possible(partial, exact=sure)
 
 
-def _ordered_state(part: Part) -> list[str]:
+def _ordered_state() -> list[str]:
     """How windows that depend on the order of events are kept."""
     return [
         "state: per key, queues of slices and of events that wait, because these windows depend on the order of events",
@@ -323,14 +322,20 @@ def _ordered_state(part: Part) -> list[str]:
     ]
 
 
+def _passes_up(part: Part) -> bool:
+    """Whether sessions of static gaps are made of those of the next smaller gap."""
+    time, static = part.query.time, [w for w in part.query.windows.values() if w.gap_column is None]
+    points = not isinstance(time, Span) or time.is_point
+    return part.options.mode == "append" and len(static) > 1 and points
+
+
 def _session_state(part: Part) -> list[str]:
     """How sessions are kept, and which of them are merged of several slices."""
     lines = [
         "state: per key and window, a run of slices linked in the order of time, because sessions begin and end with events",
         "late:  an event is late for a session window if the session that it would be on its own is final",
     ]
-    gaps = [w for w in part.query.windows.values() if w.gap_column is None]
-    if part.options.mode == "append" and len(gaps) > 1:
+    if _passes_up(part):
         return lines + _stores_when_due(part)
     return [*lines, "store: none, because a session is one slice"]
 

@@ -245,12 +245,13 @@ class _Run:
 
     def _do(self, step: Step, where: str) -> pa.Table | None:
         if step.action == "events":
-            self.operator.process(step.argument)
-        elif step.action == "watermark":
+            rows = self.operator.process(step.argument)
+            return rows if self.transcript.query.ordered else None
+        if step.action == "watermark":
             return self.operator.advance(step.argument)
-        elif step.action == "finish":
+        if step.action == "finish":
             return self.operator.finish()
-        elif step.action == "snapshot":
+        if step.action == "snapshot":
             self.operator = self.engine.through_snapshot(self.operator)
         elif step.action == "add_window":
             self._add(step, self.engine.add_window, where)

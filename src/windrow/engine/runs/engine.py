@@ -158,7 +158,8 @@ class Sessions(Engine):
         super().__init__(query, settings, schema, keys)
         for name, window in query.windows.items():
             check_types(name, window, self.binding.types, self.measure)
-        if isinstance(query.time, Span) and not query.time.is_point and self.measure.floating:
+        self._lasting = isinstance(query.time, Span) and not query.time.is_point
+        if self._lasting and self.measure.floating:
             raise QueryError(
                 f"sessions of events that last need a time of whole ticks, not {self.measure.describe()}"
             )
@@ -185,7 +186,7 @@ class Sessions(Engine):
     @property
     def passes_up(self) -> bool:
         """Whether sessions of static gaps are made of those of the next smaller gap."""
-        return self.settings.mode == "append" and self.lanes.static > 1
+        return self.settings.mode == "append" and self.lanes.static > 1 and not self._lasting
 
     @property
     def floors(self) -> np.ndarray:
@@ -442,7 +443,7 @@ class Sessions(Engine):
         pairs: list[tuple[np.ndarray, np.ndarray]] = []
         later: list[tuple[np.ndarray, np.ndarray]] = []
         below = NONE
-        for j in range(len(lanes)):
+        for j in range(len(lanes)) if len(passage.popped) else ():
             candidates = passage.popped[level == j]
             if len(below) and j < lanes.static:
                 candidates = np.concatenate([candidates, self._receive(below, j, pairs)])
@@ -456,6 +457,8 @@ class Sessions(Engine):
             below = candidates[over]
             slices.take_out(below)
             ended.append(below)
+        if not ended:
+            return Emission(self, NONE)
         passage.ended = ended[lanes.static - 1]
         if lanes.static < len(lanes):
             passage.ended = np.concatenate([passage.ended, *ended[lanes.static :]])
@@ -545,10 +548,11 @@ class Sessions(Engine):
             final = passage.ended
             slices.take_out(final, for_good=True)
         self.waiting.push(slices, *passage.later)
-        self._free(final)
         self.watermark = watermark
-        self._forget_events()
-        self._shrink()
+        if len(final):
+            self._free(final)
+            self._forget_events()
+            self._shrink()
 
     def merged(self, store: Numbers, due: Due, slots: np.ndarray, keys: int) -> Merged:
         if due.covered > len(due):
@@ -580,11 +584,13 @@ class Sessions(Engine):
             by_key[:, :static] = np.minimum.accumulate(by_key[:, :static], axis=1)
         for log in logs:
             log.evict_before(first)
-        if static == count:
+        # An event that reaches far may begin before the events of a session that is final.
+        near = 0 if self._lasting else static
+        if near == count:
             return
         rows = slices.table[slices.in_order()]
-        own = rows[rows["lane"] % count >= static]
-        others = np.flatnonzero(np.arange(len(first)) % count < static)
+        own = rows[rows["lane"] % count >= near]
+        others = np.flatnonzero(np.arange(len(first)) % count < near)
         lane = np.concatenate([own["lane"], others])
         low, high = np.concatenate([own["first"], first[others]]), np.full(len(lane), self.measure.highest)
         high = high.astype(low.dtype)
@@ -597,7 +603,7 @@ class Sessions(Engine):
         """Let go of memory that is far more than the slices need."""
         live, capacity = len(self.slices), self.slices.capacity
         idle = not live and sum(store.nbytes for store in self.stores()) > IDLE_BYTES
-        if idle or capacity > 8 * live + 1024:
+        if (idle and capacity > 8) or capacity > 8 * live + 1024:
             slots = self.slices.in_order()
             self.place(self.slices.table[slots], slots, 2 * live + 8)
 
@@ -682,10 +688,14 @@ class Sessions(Engine):
         start = self._complete_start(at)
         if start is not None:
             self.complete_from["window " + name] = start
-        if 0 < at < self.lanes.static:
-            self._copy_events(at)
-            if self.settings.mode == "update":
-                self._copy_below(at)
+        try:
+            if 0 < at < self.lanes.static:
+                self._copy_events(at)
+                if not self.passes_up:
+                    self._copy_below(at)
+        except BaseException:
+            self.remove_window(name)
+            raise
         return start
 
     def _copy_events(self, at: int) -> None:

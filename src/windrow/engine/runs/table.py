@@ -18,6 +18,7 @@ import numpy as np
 
 from windrow.engine.arrays import ascending
 from windrow.engine.cache import jit
+from windrow.errors import LimitError
 
 ALIVE, EMITTED, TOUCHED, WAITING, ENDING = (np.uint8(1 << i) for i in range(5))
 TIMED = np.uint8(WAITING | ENDING)
@@ -29,7 +30,7 @@ FINE, NO_SLICE, NO_ROOM = range(3)
 MOST = 6
 FEW = 64
 FIRST_ROOM = 2 * MOST * FEW
-LAST_EPOCH = np.iinfo(np.int32).max
+LAST_EPOCH = MOST_LANES = np.iinfo(np.int32).max
 
 
 def slice_type(tick: np.dtype[Any]) -> np.dtype[Any]:
@@ -265,7 +266,7 @@ def find(table, lanes, images, out):  # type: ignore[no-untyped-def]
     """The slice in the lane of each image that begins when it did, or any row where there is none."""
     for i in range(images.shape[0]):
         s = lanes[images["lane"][i], NEWEST]
-        while s > 0 and table["first"][s] > images["first"][i]:
+        while s >= 0 and table["first"][s] > images["first"][i]:
             s = table["earlier"][s]
         out[i] = max(s, 0)
 
@@ -335,11 +336,14 @@ class Slices:
         self.free = np.empty(0, np.int32)
         self._epoch = np.int32(0)
         self._before = self.counts.copy()
-        self._journal = np.zeros(FIRST_ROOM, self.table.dtype)
-        self._changed = np.zeros(FIRST_ROOM, self.table.dtype)
-        self._lane_journal = np.zeros((FIRST_ROOM, 3), np.int32)
+        self._begin_lists(FIRST_ROOM)
+
+    def _begin_lists(self, room: int) -> None:
+        """Empty journals and lists, with room for so many entries each."""
+        self._journal, self._changed = np.zeros(room, self.table.dtype), np.zeros(room, self.table.dtype)
+        self._lane_journal = np.zeros((room, 3), np.int32)
         lists = ("images", "born", "into", "taken", "changed", "revisited")
-        self._lists = {name: np.zeros(FIRST_ROOM, np.int32) for name in lists}
+        self._lists = {name: np.zeros(room, np.int32) for name in lists}
 
     def __len__(self) -> int:
         return int(self.counts[LIVE])
@@ -476,6 +480,8 @@ class Slices:
     def grow_lanes(self, count: int) -> None:
         """Have more lanes."""
         if count > len(self.lanes):
+            if count > MOST_LANES:
+                raise LimitError(f"{count:,} keys times session windows are more than {MOST_LANES:,}")
             lanes = np.full((max(count, 2 * len(self.lanes)), 3), -1, np.int32)
             lanes[: len(self.lanes)] = self.lanes
             self.lanes = lanes
@@ -508,7 +514,7 @@ class Slices:
         self.free = np.arange(capacity - 1, -1, -1, dtype=np.int32)
         self.counts[FREE], self.counts[LIVE] = capacity - count, count
         touched = np.flatnonzero(table["flags"] & TOUCHED)
-        self._make_room(len(touched) + MOST)
+        self._begin_lists(max(FIRST_ROOM, len(touched) + MOST))
         self._lists["revisited"][: len(touched)] = touched
         self.counts[REVISITED] = len(touched)
 

@@ -111,6 +111,7 @@ class Timers:
     def clear(self) -> None:
         """Have no entry."""
         self._size = 0
+        self._times, self._slices = self._times[:0].copy(), self._slices[:0].copy()
 
     @property
     def nbytes(self) -> int:

@@ -49,6 +49,8 @@ def save(operator: Operator) -> bytes:
         writer.table("schema", _without_extensions(operator.schema.empty_table()))
         if operator.lasting is not None:
             spanning.write_lasting(writer, operator.lasting)
+        if operator.unfetched:
+            writer.table("unfetched", pa.concat_tables(operator.unfetched))
         for kind, rows in operator.set_aside().items():
             writer.table(kind, _without_extensions(rows))
     return framed(plan_hash(operator.query), writer.body())
@@ -89,7 +91,6 @@ def _read(
         raise StateError(OLD_SECTION)
     if about["kind"] not in KINDS:
         raise StateError(f"the snapshot has an engine of the unknown kind {about['kind']!r}")
-    # Windows of one kind may be answered by an engine that can do more.
     if about["kind"] != kind_of(part):
         raise StateError("the snapshot's engine cannot answer the windows of the query")
     engine = KINDS[about["kind"]](part, settings, schema, keys)
@@ -119,6 +120,7 @@ def _about(operator: Operator) -> dict[str, Any]:
         "early_watermark": None if early is None else vars(early),
         "watermark": number(operator.watermark),
         "highest_time": number(operator.highest_time),
+        "said": number(operator.said),
     }
 
 
@@ -200,6 +202,11 @@ def _fill(operator: Operator, reader: Reader, about: dict[str, Any]) -> None:
         spanning.read_lasting(reader, operator.lasting)
     operator.watermark = tick_of(operator.measure, about["watermark"])
     operator.highest_time = tick_of(operator.measure, about["highest_time"])
+    operator.said = tick_of(operator.measure, about.get("said"))
+    if reader.has("unfetched"):
+        operator.unfetched = [reader.table("unfetched")]
+        if operator.unfetched[0].schema != operator.engines[0].result_schema:
+            raise StateError("the snapshot's rows that were not fetched are not those of the query")
     if any(engine.watermark != operator.watermark for engine in operator.engines):
         raise StateError("the snapshot's engines have come to different watermarks")
     _put_aside(operator, reader)
