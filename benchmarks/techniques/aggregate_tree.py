@@ -29,12 +29,21 @@ from typing import Any, ClassVar
 import numpy as np
 
 from benchmarks.techniques.base import Method, Technique
-from benchmarks.techniques.due import Queues, Windows, first_behind, sessions_due, windows_due
+from benchmarks.techniques.due import (
+    Pieces,
+    Queues,
+    Windows,
+    first_behind,
+    pieces,
+    pieces_of,
+    sessions_due,
+    windows_due,
+)
 from benchmarks.techniques.flat_fat import between, completed, path, rebuilt
 from benchmarks.techniques.rows import Rows
 from benchmarks.techniques.sessions import Over
 from windrow.measure import Tick
-from windrow.stores.operations import lift, load, put
+from windrow.stores.operations import combine, lift, load, put
 
 
 def move_behind(cells, clock, at, base, capacity, place, end):
@@ -88,12 +97,16 @@ def regrow(cells, clock, base, mask, front, end, new_cells, new_clock, new_base,
     return combines
 
 
-def answer(cells, base, mask, key, first, last, out):
-    """Windows from the leaves that they hold, to `out`; how many combines that took."""
+def answer(cells, base, mask, key, window, first, last, out):
+    """Windows from the pieces of leaves that they hold, to `out`; how many combines that took."""
     combines = 0
-    for w in range(key.shape[0]):
+    for p in range(window.shape[0]):
+        w = window[p]
         k = key[w]
-        _, total, joins = between(cells, 2 * base[k], 1, mask[k] + 1, first[w], last[w])
+        _, total, joins = between(cells, 2 * base[k], 1, mask[k] + 1, first[p], last[p])
+        if p > 0 and window[p - 1] == w:
+            total = combine(load(out, w), total)
+            joins += 1
         put(out, w, total)
         combines += joins
     return combines
@@ -149,16 +162,17 @@ class _Tree(Method):
     def ended(self, after: Tick, until: Tick, watermark: Tick) -> Iterator[Rows]:
         windows = windows_due(self.windows, self._queues, after, until)
         if len(windows):
-            yield self._rows(windows)
+            yield self._rows(windows, pieces(windows))
 
     def over(self, window: int, sessions: Over) -> Iterator[Rows]:
-        yield self._rows(sessions_due(sessions, self._queues))
+        windows = sessions_due(sessions, self._queues)
+        yield self._rows(windows, pieces_of(windows, sessions, self._queues))
 
-    def _rows(self, windows: Windows) -> Rows:
+    def _rows(self, windows: Windows, found: Pieces) -> Rows:
         q = self._queues
         out = self.partials.cells(len(windows))
         run = self.partials.loop(answer)
-        self.combines += int(run(self._cells, q.base, q.mask, windows.key, windows.first, windows.last, out))
+        self.combines += int(run(self._cells, q.base, q.mask, windows.key, *found, out))
         return Rows(windows.spec, windows.start, windows.end, windows.key, out)
 
     def let_go(self, horizon: Tick) -> None:

@@ -25,7 +25,7 @@ import pyarrow as pa
 from benchmarks.techniques.kept import kept_column
 from benchmarks.techniques.partials import Partials
 from benchmarks.techniques.rows import Rows
-from benchmarks.techniques.sessions import Over, Placed, static_sessions
+from benchmarks.techniques.sessions import OpenSessions, Over, Placed, static_sessions
 from windrow.aggregates.user import UserAggregate
 from windrow.durations import DurationLike
 from windrow.engine.binding import Answer
@@ -142,7 +142,7 @@ class Method(Engine):
     def too_late(self, load: Events) -> tuple[np.ndarray, np.ndarray] | None:
         """Masks of the events that no window takes any more, and of those among them that had one.
 
-        An event that would be a session on its own which is over is late for all windows, as in the engine.
+        Each window judges by itself. Sessions have a place for every event, so one that all windows refuse had one.
         """
         if self.in_order:
             self._require_order(load.batch, load.times)
@@ -150,7 +150,10 @@ class Method(Engine):
         if self.sessions:
             if self.watermark is None:
                 return None
-            late = load.times + min(s.gap for s in self.sessions) < self.passed(self.watermark)
+            horizon = self.passed(self.watermark)
+            late = load.times < self.threshold
+            for sessions in self.sessions:
+                late &= sessions.refuse(load.times, horizon)
             return late, late
         if load.scan[0] >= self.threshold:
             return None
@@ -189,9 +192,27 @@ class Method(Engine):
         columns = tuple(map(read_only, inputs))
         self.insert(times, keys, columns, events.scan[2])
         for window, sessions in enumerate(self.sessions):
-            placed = sessions.place(times, keys, self.keys.count)
-            self.into_sessions(window, placed, times, keys, columns)
+            self._place(window, sessions, times, keys, columns)
         self.highest_time = events.high if self.highest_time is None else max(self.highest_time, events.high)
+
+    def _place(
+        self,
+        window: int,
+        sessions: OpenSessions,
+        times: np.ndarray,
+        keys: np.ndarray | None,
+        inputs: tuple[np.ndarray, ...],
+    ) -> None:
+        """Let sessions have those of the events that are not late for them."""
+        known = self.keys.count
+        if self.watermark is not None:
+            late = sessions.refuse(times, self.passed(self.watermark))
+            if late.any():
+                sessions.pass_over(times[late], None if keys is None else keys[late], known)
+                times, inputs = read_only(times[~late]), tuple(read_only(column[~late]) for column in inputs)
+                keys = None if keys is None else keys[~late]
+        if len(times):
+            self.into_sessions(window, sessions.place(times, keys, known), times, keys, inputs)
 
     def _recode(self, column: str, moved: np.ndarray) -> None:
         self.recode(column, moved)

@@ -16,6 +16,9 @@ from windrow.engine.windows import first_ending_after
 from windrow.measure import Tick
 from windrow.planner.window_set import WindowSet
 
+# Entries first .. last-1 are in a window, which is named by its place in a list: three columns.
+Pieces = tuple[np.ndarray, np.ndarray, np.ndarray]
+
 
 @jit
 def first_at(clock, base, mask, low, high, point):
@@ -137,6 +140,34 @@ def sessions_due(sessions: Over, queues: Queues) -> Windows:
     first, last = np.empty(len(s), np.int64), np.empty(len(s), np.int64)
     find_entries(q.clock, q.base, q.mask, q.front, q.end, s.key, s.start, s.last, first, last)
     return Windows(s.spec, s.key, s.start, s.end, first, last)
+
+
+def pieces_of(windows: Windows, sessions: Over, queues: Queues) -> Pieces:
+    """The entries of `sessions_due`, less those that lie among them and are not in the session."""
+    q, aside, count = queues, sessions.aside, len(sessions)
+    if not len(aside):
+        return pieces(windows)
+    # Around each of these lies the last session of its key that begins no later.
+    keys, times = np.append(sessions.key, aside.key), np.append(sessions.start, aside.time)
+    order = np.lexsort((np.arange(len(keys)) >= count, times, keys))
+    before = np.maximum.accumulate(np.where(order < count, np.arange(len(order)), 0))
+    around = np.empty(len(order), np.int64)
+    around[order] = order[before]
+    owner = around[count:]
+    low, high = np.empty(len(aside), np.int64), np.empty(len(aside), np.int64)
+    find_entries(q.clock, q.base, q.mask, q.front, q.end, aside.key, aside.time, aside.time, low, high)
+    # A piece begins where the session does or behind a hole, and ends before a hole or where the session does.
+    every = np.append(np.arange(count), owner)
+    first, last = np.append(windows.first, high), np.append(windows.last, high - aside.count)
+    begin, end = np.lexsort((first, every)), np.lexsort((last, every))
+    window, first, last = every[begin], first[begin], last[end]
+    full = first < last
+    return window[full], first[full], last[full]
+
+
+def pieces(windows: Windows) -> Pieces:
+    """All entries of each window."""
+    return np.arange(len(windows)), windows.first, windows.last
 
 
 def windows_due(windows: WindowSet, queues: Queues, after: Tick, until: Tick) -> Windows:

@@ -15,6 +15,11 @@ which buckets are to be fused.
 A session takes an event at its very end, so it is over once the watermark has passed its end. From then on no event
 joins it: a late one that comes near begins a session of its own, as in the engine.
 
+An event that would be a session on its own which is over is late for these sessions, even where an open one lies
+around it; other windows may still take it. Then its tuple lies among those of the session without being one of them,
+and the session remembers so (`Aside`). The horizon only moves on, so of equal times those that are late are the last
+ones to come; and a session that lies around a late event did so when it came, as none grows back to before it.
+
 paper    Traub et al., Scotty, ACM TODS 2021, section 6.2 with Figure 9: the cases of a late event
 """
 
@@ -134,6 +139,38 @@ def find_oldest(head, first, older, start):
             s = older[s]
 
 
+@jit
+def find_inside(times, keys, head, first, last, older, inside):
+    """Which of these events lie between the first and the last event of an open session."""
+    for e in range(times.shape[0]):
+        s = head[keys[e] if keys.shape[0] > 0 else 0]
+        while s >= 0 and times[e] < first[s]:
+            s = older[s]
+        inside[e] = s >= 0 and times[e] <= last[s]
+
+
+@dataclass
+class Aside:
+    """The last count[i] events of a key at a time are not in the session that lies around them; by key, then time."""
+
+    key: np.ndarray
+    time: np.ndarray
+    count: np.ndarray
+
+    @classmethod
+    def of(cls, keys: np.ndarray, times: np.ndarray) -> Aside:
+        """These events, counted."""
+        order = np.lexsort((times, keys))
+        keys, times = keys[order], times[order]
+        new = np.ones(len(keys), bool)
+        new[1:] = (keys[1:] != keys[:-1]) | (times[1:] != times[:-1])
+        begin = np.flatnonzero(new)
+        return cls(keys[begin], times[begin], np.diff(begin, append=len(keys)))
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+
 @dataclass
 class Placed:
     """Events run[r] .. run[r+1]-1 are in session[r], after gone[f] was fused into into[f], one f after another."""
@@ -150,7 +187,7 @@ class Placed:
 
 @dataclass
 class Over:
-    """Sessions that are over: their window, key and number, their first and last event, and their end."""
+    """Sessions that are over: their window, key and number, their first and last event, their end, what is not in them."""
 
     spec: np.ndarray
     key: np.ndarray
@@ -158,13 +195,14 @@ class Over:
     start: np.ndarray
     last: np.ndarray
     end: np.ndarray
+    aside: Aside
 
     def __len__(self) -> int:
         return len(self.number)
 
     def where(self, order: np.ndarray) -> Over:
         columns = (self.spec, self.key, self.number, self.start, self.last, self.end)
-        return Over(*(column[order] for column in columns))
+        return Over(*(column[order] for column in columns), self.aside)
 
 
 class OpenSessions:
@@ -178,6 +216,8 @@ class OpenSessions:
         self._first, self._last = np.empty(0, dtype), np.empty(0, dtype)
         self._older, self._joined = np.empty(0, np.int64), np.empty(0, np.int64)
         self._free = np.zeros(1, np.int64)
+        # Key and time of the events that are late for an open session which lies around them.
+        self._aside = np.empty(0, np.int64), np.empty(0, dtype)
 
     @property
     def room(self) -> int:
@@ -189,7 +229,7 @@ class OpenSessions:
     def place(self, times: np.ndarray, keys: np.ndarray | None, known: int) -> Placed:
         """Let sessions have these events, whose keys are among `known` ones."""
         count = len(times)
-        self._head = np.append(self._head, np.full(max(1, known) - len(self._head), -1))
+        self._know(known)
         numbers = np.empty(0, np.int64) if keys is None else keys
         run, session, into, gone = (np.empty(count + 1, np.int64) for _ in range(4))
         made = np.zeros(2, np.int64)
@@ -205,6 +245,28 @@ class OpenSessions:
         placed = Placed(run[: runs + 1], session[:runs], into[:fused], gone[:fused])
         settle(placed.session, placed.into, placed.gone, self._joined, self._free)
         return placed
+
+    def refuse(self, times: np.ndarray, horizon: Tick) -> np.ndarray:
+        """Which events are late: each would be a session on its own that ends before the horizon."""
+        return times + self.gap < self._dtype.type(horizon)
+
+    def pass_over(self, times: np.ndarray, keys: np.ndarray | None, known: int) -> None:
+        """These events are late here, but not for all windows."""
+        self._know(known)
+        numbers = np.zeros(len(times), np.int64) if keys is None else keys
+        inside = self._inside(numbers, times)
+        had_keys, had_times = self._aside
+        self._aside = np.append(had_keys, numbers[inside]), np.append(had_times, times[inside])
+
+    def _inside(self, keys: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """Around which events an open session lies."""
+        inside = np.empty(len(times), bool)
+        find_inside(times, keys, self._head, self._first, self._last, self._older, inside)
+        return inside
+
+    def _know(self, known: int) -> None:
+        """Have a chain for each of so many keys."""
+        self._head = np.append(self._head, np.full(max(1, known) - len(self._head), -1))
 
     def _make_room(self) -> None:
         """Twice as many numbers, as none is free."""
@@ -226,7 +288,11 @@ class OpenSessions:
         count = take_over(self.gap, self._dtype.type(horizon), *chains, key, number)
         key, number = key[:count], number[:count]
         start, last = self._first[number], self._last[number]
-        return Over(np.full(count, self.spec), key, number, start, last, last + self.gap)
+        keys, times = self._aside
+        inside = self._inside(keys, times)
+        self._aside = keys[inside], times[inside]
+        aside = Aside.of(keys[~inside], times[~inside])
+        return Over(np.full(count, self.spec), key, number, start, last, last + self.gap, aside)
 
     def lower(self, start: np.ndarray) -> None:
         """Lower `start`, an instant for each key, to where the oldest session of each key begins."""

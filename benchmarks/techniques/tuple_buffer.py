@@ -21,7 +21,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from benchmarks.techniques.base import Method, Technique
-from benchmarks.techniques.due import Queues, Windows, sessions_due, windows_due
+from benchmarks.techniques.due import Pieces, Queues, Windows, pieces, pieces_of, sessions_due, windows_due
 from benchmarks.techniques.folding import Ended, Stretches, folded
 from benchmarks.techniques.partials import events
 from benchmarks.techniques.rows import Rows
@@ -79,6 +79,27 @@ def in_sessions(clock, keys, begin, end, start, last, following, stop, position,
     return count
 
 
+@jit
+def leave_aside(clock, keys, position, row, time, left, since, behind):
+    """Move tuples to the end of the list, without the last left[i] of a key at time[i]; where they begin then.
+
+    Those of key k are since[k] .. behind[k]-1, in the order of time.
+    """
+    kept = position.shape[0]
+    for i in range(kept - 1, -1, -1):
+        k, t = keys[position[i]], clock[position[i]]
+        while behind[k] > since[k] and time[behind[k] - 1] > t:
+            behind[k] -= 1
+        at = behind[k] - 1
+        if at >= since[k] and time[at] == t and left[at] > 0:
+            left[at] -= 1
+        else:
+            kept -= 1
+            position[kept] = position[i]
+            row[kept] = row[i]
+    return kept
+
+
 def fold_rows(inputs, position, row, cells):
     """Combine each of these tuples into the cell of its row; how many combines that took."""
     combines = 0
@@ -124,22 +145,24 @@ class _Buffer(Method):
         self._begin, self._end = 0, live
 
     def ended(self, after: Tick, until: Tick, watermark: Tick) -> Iterator[Rows]:
-        yield from self._folded(windows_due(self.windows, self._queue, after, until))
+        windows = windows_due(self.windows, self._queue, after, until)
+        yield from self._folded(windows, pieces(windows))
 
     def over(self, window: int, sessions: Over) -> Iterator[Rows]:
         if self.keyed:
             yield self._of_each_key(sessions.where(np.lexsort((sessions.start, sessions.key))))
         else:
-            yield from self._folded(sessions_due(sessions, self._queue))
+            windows = sessions_due(sessions, self._queue)
+            yield from self._folded(windows, pieces_of(windows, sessions, self._queue))
 
     @property
     def _queue(self) -> Queues:
         front, end = np.array([self._begin]), np.array([self._end])
         return Queues(self._tuples.clock, np.zeros(1, np.int64), EVERYWHERE, front, end)
 
-    def _folded(self, windows: Windows) -> Iterator[Rows]:
-        stretches = Stretches(np.arange(len(windows)), windows.first, windows.last)
-        return folded(self, self._tuples, Ended(windows.spec, windows.start, windows.end), stretches)
+    def _folded(self, windows: Windows, found: Pieces) -> Iterator[Rows]:
+        ended = Ended(windows.spec, windows.start, windows.end)
+        return folded(self, self._tuples, ended, Stretches(*found))
 
     def _of_each_key(self, sessions: Over) -> Rows:
         """Sessions whose tuples lie among those of other keys: one pass over all."""
@@ -151,7 +174,12 @@ class _Buffer(Method):
         following, stop = (np.searchsorted(sessions.key, known, side=side) for side in ("left", "right"))
         bounds = (sessions.start, sessions.last, following, stop)
         count = in_sessions(tuples.clock, tuples.keys, low, high, *bounds, position, row)
-        position, row = position[:count], row[:count]
+        position, row, aside = position[:count], row[:count], sessions.aside
+        if len(aside):
+            since, behind = (np.searchsorted(aside.key, known, side=side) for side in ("left", "right"))
+            left = aside.count.copy()
+            kept_from = leave_aside(tuples.clock, tuples.keys, position, row, aside.time, left, since, behind)
+            position, row = position[kept_from:], row[kept_from:]
         cells = self.partials.cells(len(sessions))
         self.combines += int(self.partials.loop(fold_rows)(tuples.inputs, position, row, cells))
         kept = tuples.kept(position, row) if self.partials.kept else None

@@ -315,18 +315,18 @@ def test_an_interrupt_stops_all_threads(by_the_caller):
     query = wr.query(time="ts", key="key", windows={"w": wr.session(40)}, aggregates=EXACT)
     under_way: set[int] = set()
     taken: list[int] = []
-    process = Operator.process
+    take_events = Operator.take_events
 
     def interrupted(self: Operator, events: Any) -> None:
         under_way.add(threading.get_ident())
-        process(self, events)
+        take_events(self, events)
         taken.append(len(events))
         if (threading.current_thread() is threading.main_thread()) is by_the_caller:
             raise KeyboardInterrupt
         under_way.discard(threading.get_ident())
 
     with small_parts(batch=8), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Operator, "process", interrupted)
+        patch.setattr(Operator, "take_events", interrupted)
         with pytest.raises(KeyboardInterrupt):
             query.run(EVENTS, threads=2)
         assert len(under_way) == 1

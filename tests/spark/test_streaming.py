@@ -60,7 +60,7 @@ GROUPS: dict[str, tuple[dict[str, wr.Window], pa.DataType, dict[str, wr.Aggregat
         {
             "short": wr.session("2 milliseconds"),
             "long": wr.session("7 milliseconds"),
-            "tumbling": wr.tumbling("60 milliseconds"),
+            "tumbling": wr.tumbling("20 milliseconds"),
         },
         MOMENT,
         AGGREGATES,

@@ -392,7 +392,8 @@ class Aligned(Engine):
         """Join slices between which no live window begins (they were cut for windows now final)."""
         finished = int(np.searchsorted(self.slices.ends, horizon, side="right"))
         # Slices since a landmark are kept for ever: with many keys, few of them.
-        spare = FEW // max(1, self.keys.count) if self.windows.origins else FEW
+        endless = self.windows.origins or self.windows.irregular
+        spare = FEW // max(1, self.keys.count) if endless else FEW
         if finished <= UNMERGED * self.windows.windows_per_event + spare:
             return
         found = self.slices.joinable(self.windows.live_starts(horizon, self.threshold), horizon)

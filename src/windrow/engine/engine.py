@@ -75,7 +75,7 @@ class Engine:
         self.complete_from: dict[str, Tick] = {}
         self.watermark: Tick | None = None
         self.highest_time: Tick | None = None
-        self.windows = WindowSet.of(query.windows, self.measure)
+        self.windows = self.placed(query.windows)
         self.lowest: Tick
         self.highest: Tick
         self.set_reach()
@@ -89,13 +89,17 @@ class Engine:
         """What is computed for an aggregate of the query."""
         return aggregate
 
+    def placed(self, windows: Mapping[str, Window]) -> WindowSet:
+        """The context-free ones of these windows in ticks; an error names a window whose size is none."""
+        for name, window in windows.items():
+            for what, size in window.sizes.items():
+                self.measure.ticks(size, what=f"window {name!r}: {what}")
+        return WindowSet.of(windows, self.measure)
+
     # -- time ------------------------------------------------------------------------------------
 
     def set_reach(self) -> None:
         """The times whose windows, and the ends of which plus lateness, can be expressed."""
-        for name, window in self.query.windows.items():
-            for what, size in window.sizes.items():
-                self.measure.ticks(size, what=f"window {name!r}: {what}")
         self.lowest, high = self.reach()
         self.highest = high - self.lateness
         self._before_all, self._behind_all = self.lowest - 1, self.highest + self.windows.longest
@@ -396,7 +400,7 @@ class Engine:
         old = self.query, self.windows
         self.query = replace(self.query, windows=MappingProxyType(dict(windows)))
         try:
-            self.windows = WindowSet.of(self.query.windows, self.measure)
+            self.windows = self.placed(self.query.windows)
             self.set_reach()
         except QueryError:
             self.query, self.windows = old

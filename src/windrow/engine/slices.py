@@ -231,4 +231,4 @@ class Slices:
 
     @property
     def nbytes(self) -> int:
-        return int(sum(column.nbytes for column in self._columns) + self._free.nbytes)
+        return sum(column.itemsize for column in self._columns) * len(self) + int(self._free.nbytes)

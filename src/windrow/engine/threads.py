@@ -160,7 +160,7 @@ def _stretches(
     windows, measure = list(query.windows.values()), placed.measure
     rows = len(times)
     cuts = [rows * i // count for i in range(1, count)]
-    if isinstance(query.time, Span):
+    if isinstance(query.time, Span) or placed.origins:
         return []
     if all(window.layout == "aligned" for window in windows):
         # At the end of a batch, so that no slice comes in other batches than it would to a single operator.

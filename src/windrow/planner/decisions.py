@@ -2,9 +2,9 @@
 
 Scotty asks them before it processes a tuple (section 4, Figures 4, 5 and 6): must single events be kept beside the
 partials, can a slice have to be split, how are events taken out of a slice? Its trees keep tuples in slices, and then
-split, shift and recompute. Here events whose order matters wait until no earlier one can come, also where a stream
-promises order, and enter slices in order; so nothing is ever split or taken out. Each answer comes with its reason, so
-that `explain` can give it.
+split, shift and recompute. Here events whose order matters wait until no earlier one can come, and enter slices in
+order; so nothing is ever split or taken out. Where a stream promises order, nothing waits. Each answer comes with its
+reason, so that `explain` can give it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def in_order(query: QuerySpec) -> str:
 def keep_tuples(query: QuerySpec, read_again: Sequence[str]) -> Decision:
     """Figure 4: must single events be kept beside the partials? `read_again` are aggregates that read them anew."""
     reasons = []
-    if in_order(query):
+    if in_order(query) and not query.ordered:
         reasons.append(
             f"windows depend on their order ({in_order(query)}): they wait until the watermark less lateness has passed them"
         )
@@ -44,7 +44,8 @@ def keep_tuples(query: QuerySpec, read_again: Sequence[str]) -> Decision:
         reasons.append("those without an end are open until it comes")
     if reasons:
         return Decision("kept", "; ".join(reasons))
-    return Decision("dropped", "no window depends on their order, and all aggregates are made of partials")
+    order = "events come in order" if in_order(query) else "no window depends on their order"
+    return Decision("dropped", f"{order}, and all aggregates are made of partials")
 
 
 def splits(query: QuerySpec) -> Decision:

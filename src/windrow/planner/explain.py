@@ -252,7 +252,8 @@ def _sizes(part: Part, windows: WindowSet | None) -> list[str]:
     slices += sum(reach / float(p.length) + 2 for _, p in windows.irregular)
     if part.kind == "aligned":
         spread = 1 + late / max(1.0, float(windows.longest))
-        slices = min(slices, (UNMERGED + 1) * windows.windows_per_event * spread + FEW)
+        most = (UNMERGED + 1) * windows.windows_per_event * spread + FEW
+        slices = most if windows.origins else min(slices, most)
     size = 8 * part.presences * (2 if part.options.mode == "update" else 1)
     size += sum(part.copies(b) * _fixed(b.partial) for _, b in _partials(part).values() if b is not None)
     ahead = ", and as many more as events reach ahead of it" if part.kind != "aligned" else ""

@@ -52,33 +52,31 @@ def test_a_broken_promise_of_order_is_a_bad_row(window):
     with pytest.raises(wr.DataError, match=r"row 2, value 3.*comes after a later event"):
         query(window, ordered=True).operator().process(first)
     operator = query(window, ordered=True).operator(on_bad="divert")
-    operator.process(first)
-    operator.process(second)
+    rows = [operator.process(first), operator.process(second)]
     assert operator.bad()["i"].to_pylist() == [2, 3]
     kept = pa.table({"t": [1, 5, 5, 6], "i": [0, 1, 4, 5], "g": [1, 1, 1, 1]})
-    assert content(operator.finish()) == content(query(window).run(kept))
+    assert content(pa.concat_tables([*rows, operator.finish()])) == content(query(window).run(kept))
 
 
 MIXED = {
-    "a session": ({"a": wr.session(5)}, [10, 24], 0),
-    "rows": ({"a": wr.tumbling(rows=2)}, [10, 24, 25, 29], 0),
-    "a session and rows": ({"a": wr.session(5), "b": wr.tumbling(rows=2)}, [10, 24, 25, 29], 0),
-    "a landmark": ({"a": wr.landmark(since=0, every=10)}, [], 4),
-    "snapshots": ({"a": wr.snapshot()}, [], 4),
+    "a session": ({"a": wr.session(5)}, 2),
+    "rows": ({"a": wr.tumbling(rows=2)}, 4),
+    "a session and rows": ({"a": wr.session(5), "b": wr.tumbling(rows=2)}, 4),
+    "a landmark": ({"a": wr.landmark(since=0, every=10)}, 4),
+    "snapshots": ({"a": wr.snapshot()}, 4),
 }
 
 
 @pytest.mark.parametrize("name", MIXED)
 def test_late_events_are_counted_beside_a_window_that_would_take_them(name):
-    windows, late, partly = MIXED[name]
+    windows, partly = MIXED[name]
     operator = query({**windows, "long": wr.tumbling(100)}).operator()
     operator.process(events([1, 40]))
     operator.advance(30)
     operator.process(events([10, 24, 25, 29, 30]))
     metrics = operator.metrics()
-    assert operator.late()["t"].to_pylist() == late
     assert operator.late().num_rows == 0
-    assert (metrics.late, metrics.partly_late, metrics.events) == (len(late), partly, 7 - len(late))
+    assert (metrics.late, metrics.partly_late, metrics.events) == (0, partly, 7)
 
 
 def test_an_aggregate_added_while_events_wait_reads_a_column_that_they_lack():

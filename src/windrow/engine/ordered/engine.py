@@ -67,7 +67,7 @@ class Ordered(Engine):
         self._passage: Staged | None = None
 
     def _track(self) -> Track:
-        return Track(self, discretizers_for(self.query.windows, self.measure, self.binding.types))
+        return Track(self, self.slots, discretizers_for(self.query.windows, self.measure, self.binding.types))
 
     @property
     def tracks(self) -> list[Track]:
@@ -145,11 +145,6 @@ class Ordered(Engine):
             known = len(self._is_stale)
             if keys > known:
                 self._is_stale = np.append(self._is_stale, np.zeros(max(keys, 2 * known) - known, bool))
-
-    def reset(self, slots: np.ndarray) -> None:
-        """Empty these slots."""
-        for store in self.stores():
-            store.reset(slots)
 
     # -- watermarks and results ------------------------------------------------------------------
 

@@ -47,9 +47,13 @@ class Slots:
             self._grow(self.live + need + (self.live + need) // 2 + 8)
         self._left -= need
         slots = self._free[self._left : self._left + need].copy()
+        self.reset(slots)
+        return slots
+
+    def reset(self, slots: np.ndarray) -> None:
+        """Empty these slots."""
         for store in self._engine.stores():
             store.reset(slots)
-        return slots
 
     def _grow(self, capacity: int) -> None:
         old = np.arange(self.capacity)
@@ -71,8 +75,7 @@ class Slots:
 
     def forget(self, slots: np.ndarray) -> None:
         """As `give_back`, of slots whose content must not be looked at again."""
-        for store in self._engine.stores():
-            store.reset(slots)
+        self.reset(slots)
         self.give_back(slots)
 
     def is_wasteful(self, keys: int) -> bool:

@@ -16,15 +16,14 @@ undone.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from windrow.engine.arrays import ascending
 from windrow.engine.cache import jit
 from windrow.engine.cutting import Runs
-from windrow.engine.engine import Foldable
-from windrow.engine.ordered.slices import Slices
+from windrow.engine.engine import Engine, Foldable
+from windrow.engine.ordered.slices import Slices, Slots
 from windrow.engine.ordered.timers import Timers
 from windrow.engine.ordered.waiting import Released
 from windrow.engine.sequence import Discretizer, Run, Windows
@@ -34,9 +33,6 @@ from windrow.engine.sequence.queues import ranges
 from windrow.engine.staging import Staged
 from windrow.engine.windows import Due
 from windrow.measure import Tick
-
-if TYPE_CHECKING:
-    from windrow.engine.ordered.engine import Ordered
 
 # A key may have so many slices before it is worth a look whether some can be joined.
 UNJOINED = 64
@@ -149,8 +145,10 @@ def among(keys: np.ndarray, key: np.ndarray) -> np.ndarray:
 class Track:
     """See the module. `stores` and slots belong to the engine, which may have several tracks."""
 
-    def __init__(self, engine: Ordered, discretizers: list[tuple[np.ndarray, Discretizer]]) -> None:
-        self._engine = engine
+    def __init__(
+        self, engine: Engine, slots: Slots, discretizers: list[tuple[np.ndarray, Discretizer]]
+    ) -> None:
+        self._engine, self._slots = engine, slots
         self.tick = engine.measure.dtype
         self.discretizers = discretizers
         self.slices = Slices(self.tick)
@@ -258,11 +256,11 @@ class Track:
         flags[heads] = True
         low = np.flatnonzero(flags)
         high, rank, marked, count = cut_run(part.bounds, before, low, lead)
-        slots = engine.slots.take(len(low))
-        staged.on_rollback(partial(engine.slots.give_back, slots))
+        slots = self._slots.take(len(low))
+        staged.on_rollback(partial(self._slots.give_back, slots))
         encoded = engine.encode(part.batch, staged)
         # Nothing must refer to strings that a rollback forgets.
-        staged.on_rollback(partial(engine.reset, slots))
+        staged.on_rollback(partial(self._slots.reset, slots))
         stamps = part.arrivals() if engine.binding.needs_arrival else part.times[:0]
         foldable, segments = Foldable(encoded, part.times, stamps), Runs(low, high, slots)
         engine.fold(foldable, segments, own=True)
@@ -347,7 +345,7 @@ class Track:
         """Let go of the slices of these keys that no window needs."""
         gone = self.slices.evict(keys, self._needed(keys))
         if len(gone):
-            self._engine.slots.give_back(gone)
+            self._slots.give_back(gone)
 
     def begin(self, staged: Staged) -> None:
         """What follows is one call: on commit, let go of what no window needs after it, and join slices."""
@@ -375,7 +373,7 @@ class Track:
             into, taken = slices.slot[at - 1], slices.slot[at]
             if self._engine.absorb(into, taken, 1):
                 slices.remove(at, key)
-                self._engine.slots.give_back(taken)
+                self._slots.give_back(taken)
         many = keys[slices.counts(keys) > self._few[keys]]
         if len(many):
             self._coalesce(many)
@@ -416,7 +414,7 @@ class Track:
             column[target] = column[lead]
         slices.end[keys] = begin + left
         slices.rows -= len(taken)
-        self._engine.slots.give_back(taken)
+        self._slots.give_back(taken)
         self._few[keys] = 2 * left + UNJOINED
 
     # -- a second track --------------------------------------------------------------------------
@@ -425,11 +423,11 @@ class Track:
         """Be where another track is for these keys, which ascend: O(their slices and open windows)."""
         self.remember(keys, staged)
         engine, slices = self._engine, self.slices
-        staged.on_commit(partial(engine.slots.give_back, slices.slot[slices.places(keys)]))
+        staged.on_commit(partial(self._slots.give_back, slices.slot[slices.places(keys)]))
         slices.clear(keys)
         at = other.slices.places(keys)
-        slots = engine.slots.take(len(at))
-        staged.on_rollback(partial(engine.slots.forget, slots))
+        slots = self._slots.take(len(at))
+        staged.on_rollback(partial(self._slots.forget, slots))
         for store in engine.stores():
             store.copy(slots, other.slices.slot[at])
         columns = [column[at] for column in other.slices.columns[:-1]]

@@ -251,9 +251,9 @@ class Sessions(Engine):
     def _stage(self, load: Events | Parcel, staged: Staged) -> None:
         if isinstance(load, Events):
             self.require_room(len(load))
+        staged.on_rollback(partial(self._roll_back, self.slices.capacity, len(self.slices.lanes)))
         self.slices.grow_lanes(self.keys.count * len(self.lanes))
         self.slices.begin()
-        staged.on_rollback(self.slices.rollback)
         placed = list(self._placed(load))
         limit = self.settings.max_slices
         if len(self.slices) > limit:
@@ -271,6 +271,14 @@ class Sessions(Engine):
         if len(taken):
             self.absorb_own(into, taken, 1, staged)
         staged.on_commit(partial(self._settle, load.high, into, taken))
+
+    def _roll_back(self, capacity: int, lanes: int) -> None:
+        """Undo what was staged; room that was made for it is given back."""
+        self.slices.rollback()
+        if self.slices.capacity > capacity:
+            for store in self.stores():
+                store.repack(np.arange(capacity), capacity, 1, slice(0, 1))
+        self.slices.cut(capacity, lanes)
 
     def _settle(self, high: Tick, into: np.ndarray, taken: np.ndarray) -> None:
         """Events were folded: join slices, and look at those that are new when their time comes."""

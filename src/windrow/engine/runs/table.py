@@ -477,6 +477,15 @@ class Slices:
         self.free = free
         self.counts[FREE] += len(fresh)
 
+    def cut(self, capacity: int, lanes: int) -> None:
+        """Have no more rows and lanes than these; no slice is in the others."""
+        self.lanes = self.lanes[:lanes]
+        if capacity < self.capacity:
+            free = self.free[: self.counts[FREE]]
+            free = free[free < capacity]
+            self.table, self.counts[FREE] = self.table[:capacity].copy(), len(free)
+            self.free = np.append(free, np.empty(capacity - len(free), np.int32))
+
     def grow_lanes(self, count: int) -> None:
         """Have more lanes."""
         if count > len(self.lanes):

@@ -20,7 +20,7 @@ import numpy as np
 from windrow.engine.cache import jit
 
 # Columns are packed once they have more than so many places for each row, each key, and besides.
-PLACES_PER_ROW, PLACES_PER_KEY, SPARE = 8, 4, 1024
+PLACES_PER_ROW, PLACES_PER_KEY, SPARE = 8, 4, 256
 
 Mark = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]
 
