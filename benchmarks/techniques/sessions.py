@@ -26,7 +26,7 @@ paper    Traub et al., Scotty, ACM TODS 2021, section 6.2 with Figure 9: the cas
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -201,8 +201,8 @@ class Over:
         return len(self.number)
 
     def where(self, order: np.ndarray) -> Over:
-        columns = (self.spec, self.key, self.number, self.start, self.last, self.end)
-        return Over(*(column[order] for column in columns), self.aside)
+        names = ("spec", "key", "number", "start", "last", "end")
+        return replace(self, **{name: getattr(self, name)[order] for name in names})
 
 
 class OpenSessions:

@@ -83,6 +83,33 @@ def test_a_technique_agrees_with_the_engine_on_sessions_beside_periodic_windows(
     agree(technique, query, steps, data.draw(LATENESS))
 
 
+@pytest.mark.parametrize("key", [(), ("key0",)])
+@pytest.mark.parametrize("technique", ANY_ORDER)
+def test_an_event_in_the_midst_of_an_open_session_may_be_late_for_it_and_count_in_a_longer_one(
+    technique, key
+):
+    # At 6 the short session 1 .. 5 is open, but events at 2 and 3 would be sessions that are over.
+    first = pa.table({"time": [1, 3, 5, 3], "key0": [0, 0, 0, 1], "x": [1, 2, 4, 8]})
+    second = pa.table({"time": [2, 3, 3, 6, -9], "key0": [0, 0, 1, 0, 0], "x": [16, 32, 64, 128, 256]})
+    windows = {"short": wr.session(2), "long": wr.session(9), "time": wr.tumbling(4)}
+    query = wr.query(time="time", key=key, windows=windows, aggregates={"total": wr.sum("x")})
+    steps = [("process", first), ("advance", 6), ("process", second)]
+    agree(technique, query, steps)
+    ours = technique(query)
+    ours.process(first)
+    ours.advance(6)
+    ours.process(second)
+    totals = {
+        (row["window"], row["start"]): row["total"]
+        for row in ours.finish().to_pylist()
+        if not row.get("key0")
+    }
+    others = 0 if key else 8 + 64
+    assert totals["short", 1] == 1 + 2 + 4 + 128 + (0 if key else 8)
+    assert totals["long", 1] == 1 + 2 + 4 + 16 + 32 + 128 + others
+    assert ours.late()["time"].to_pylist() == [-9]
+
+
 @pytest.mark.parametrize("technique", KEEPING)
 @given(data=st.data())
 def test_a_technique_that_keeps_tuples_answers_quantiles_and_lists_of_sessions(technique, data):
