@@ -146,7 +146,7 @@ def lateness_of(lateness: int, time: pa.DataType) -> Any:
 @pytest.mark.parametrize("group", GROUPS)
 def test_streams_agree_with_the_referee(spark: Any, tmp_path: Path, group: str) -> None:
     windows, time, aggregates = GROUPS[group]
-    steps = drawn(sorted(GROUPS).index(group), time)
+    steps = drawn(sorted(GROUPS).index(group), time, size=200)
     query = wr.query(time="time", key="k", windows=windows, aggregates=aggregates)
     df = stream_of(spark, tmp_path, steps)
     results, wanted = [], {}
