@@ -700,7 +700,7 @@ class Sessions(Engine):
             if 0 < at < self.lanes.static:
                 self._copy_events(at)
                 if not self.passes_up:
-                    self._copy_below(at)
+                    self._hand_up(at - 1, keep=True)
         except BaseException:
             self.remove_window(name)
             raise
@@ -731,42 +731,11 @@ class Sessions(Engine):
         """What `complete_from` calls the window of a lane."""
         return "window " + list(self.query.windows)[self.lanes.spec[j]]
 
-    def _copy_below(self, at: int) -> None:
-        """Begin a lane with the sessions of the one below it."""
-        slices, count = self.slices, len(self.lanes)
-        there = slices.in_order()
-        below = there[slices.table["lane"][there] % count == at - 1]
-        staged = Staged()
-        pairs: list[tuple[np.ndarray, np.ndarray]] = []
-        slices.begin()
-        staged.on_rollback(slices.rollback)
-        try:
-            self._receive(below, at, pairs)
-            cell = pairs[0][0]
-            self.absorb_own(cell, below, 1, staged)
-        except BaseException:
-            staged.rollback()
-            raise
-        for store in (self.presence, *(other for _, other in self.binding.others)):
-            if isinstance(store, Multisets):
-                store.copy(cell, below)
-            else:
-                store.absorb(cell, below, 1)
-        self.waiting.push(slices, slices.born)
+    def _hand_up(self, j: int, *, keep: bool) -> None:
+        """Make the sessions of lane j parts of those of lane j + 1; with `keep` they stay where they are, too.
 
-    def remove_window(self, name: str) -> None:
-        """Stop answering a window; what the next larger gap needs of it is passed up."""
-        old, spec = self.lanes, list(self.query.windows).index(name)
-        j = old.spec.tolist().index(spec)
-        if self.passes_up and j < old.static - 1:
-            self._leave_to_next(j)
-        self.with_windows({n: w for n, w in self.query.windows.items() if n != name})
-        self.lanes = Lanes.of(dict(self.query.windows), self.measure)
-        self._spread([i - (i > j) if i != j else -1 for i in range(len(old))], len(old))
-        self.complete_from.pop("window " + name, None)
-
-    def _leave_to_next(self, j: int) -> None:
-        """Pass all slices of a lane up to the next one; nothing changes if a function of the user's fails."""
+        Nothing changes if a function of the user's fails.
+        """
         slices, count = self.slices, len(self.lanes)
         there = slices.in_order()
         pieces = there[slices.table["lane"][there] % count == j]
@@ -775,7 +744,8 @@ class Sessions(Engine):
         slices.begin()
         staged.on_rollback(slices.rollback)
         try:
-            slices.take_out(pieces)
+            if not keep:
+                slices.take_out(pieces)
             self._receive(pieces, j + 1, pairs)
             into, taken = (np.concatenate(columns) for columns in zip(*pairs, strict=True))
             into, taken = slices.resolved(into, taken)
@@ -783,9 +753,25 @@ class Sessions(Engine):
         except BaseException:
             staged.rollback()
             raise
-        self.absorb_others(into, taken, 1)
+        for store in (self.presence, *(other for _, other in self.binding.others)):
+            if keep and isinstance(store, Multisets):
+                store.copy(into, taken)
+            else:
+                store.absorb(into, taken, 1)
         self.waiting.push(slices, slices.born)
-        self._free(taken)
+        if not keep:
+            self._free(taken)
+
+    def remove_window(self, name: str) -> None:
+        """Stop answering a window; what the next larger gap needs of it is passed up."""
+        old, spec = self.lanes, list(self.query.windows).index(name)
+        j = old.spec.tolist().index(spec)
+        if self.passes_up and j < old.static - 1:
+            self._hand_up(j, keep=False)
+        self.with_windows({n: w for n, w in self.query.windows.items() if n != name})
+        self.lanes = Lanes.of(dict(self.query.windows), self.measure)
+        self._spread([i - (i > j) if i != j else -1 for i in range(len(old))], len(old))
+        self.complete_from.pop("window " + name, None)
 
     def _spread(self, places: list[int], old: int) -> None:
         """Lane j of each key, of `old` lanes, becomes lane places[j], or is forgotten if that is -1."""
