@@ -48,7 +48,7 @@ MANY_TOUCHES = 64
 
 
 class Aligned(Engine):
-    """See the module."""
+    """All windows of time of a query."""
 
     def __init__(
         self, query: QuerySpec, settings: OperatorOptions, schema: pa.Schema, keys: Keys | None = None

@@ -63,7 +63,7 @@ class Block:
 
 
 class Blocks:
-    """See the module."""
+    """Rows of waiting events, in blocks of record batches."""
 
     def __init__(self) -> None:
         self._blocks: list[Block] = []

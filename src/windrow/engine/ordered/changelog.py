@@ -175,7 +175,7 @@ def count_final(keys, begin, end, ends, horizon, count):  # type: ignore[no-unty
 
 
 class Changelog:
-    """See the module."""
+    """Rows that were emitted and are not final, by key, and what late events change in them."""
 
     def __init__(self, tick: np.dtype) -> None:
         self.rows = KeyQueues((np.int64, tick, tick, np.int64, np.int64, np.int64, np.int64))

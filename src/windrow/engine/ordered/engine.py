@@ -44,7 +44,7 @@ from windrow.spec import QuerySpec
 
 
 class Ordered(Engine):
-    """See the module."""
+    """All windows of a query that depend on the order of events."""
 
     # Each window is answered for one key, and a key's count goes on.
     keys_per_window = 1

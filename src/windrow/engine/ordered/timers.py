@@ -46,7 +46,7 @@ def pop_entries(point, never, armed, heap_time, heap_key, size, out):  # type: i
 
 
 class Timers:
-    """See the module. A key at the last tick is not armed."""
+    """A heap of the times at which keys have something to do. A key at the last tick is not armed."""
 
     def __init__(self, tick: np.dtype[Any]) -> None:
         self.never = last_tick(tick)

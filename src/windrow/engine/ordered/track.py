@@ -143,7 +143,7 @@ def among(keys: np.ndarray, key: np.ndarray) -> np.ndarray:
 
 
 class Track:
-    """See the module. `stores` and slots belong to the engine, which may have several tracks."""
+    """Events read in order, and the slices and windows that they make. `stores` and slots belong to the engine, which may have several tracks."""
 
     def __init__(
         self, engine: Engine, slots: Slots, discretizers: list[tuple[np.ndarray, Discretizer]]

@@ -157,7 +157,7 @@ def find_due(keys, skip, until, begin, end, queue_time, low, high):  # type: ign
 
 
 class Waiting:
-    """See the module."""
+    """Events that wait until no earlier one can come, by key."""
 
     def __init__(self, tick: np.dtype) -> None:
         self.tick = tick

@@ -76,7 +76,7 @@ def lengthen(keys, counts, end):  # type: ignore[no-untyped-def]
 
 
 class KeyQueues:
-    """See the module; `dtypes` are those of the columns."""
+    """A queue of rows for each key; `dtypes` are those of the columns."""
 
     def __init__(self, dtypes: Sequence[Any]) -> None:
         self.columns = [np.empty(0, dtype) for dtype in dtypes]
