@@ -14,7 +14,6 @@ KNOTS = [
     {"engine.partials.merging", "engine.partials.scalars"},
     {"engine.spanning.engine", "engine.spanning.parcels"},
     {"policies.contents", "policies.folding", "policies.machine", "policies.tape"},
-    {"policies.operators.interleaved", "policies.operators.join", "policies.operators.side"},
     {
         "spark.policies.driven",
         "spark.policies.inbox",

@@ -16,6 +16,16 @@ port of its own, as it came.
     outputs   matches: generating, a punctuation behind the matches of each row; left, right: free
 
 (Gedik 2013, section 6.1.2, and Listing 1.)
+
+Rows of both sides that stand in one order can be taken all at once (`process_together`):
+
+    place     0   1   2   3   4   5         left:  a is there from 0 on, and leaves at 4, when c comes
+    left      a   b           c             right: x meets a and b; y meets a and b; z meets b and c
+    right             x   y       z
+
+A window does not look at the other side. So each side lets all of its rows in, and its events tell at which place every
+row left. Whom a row meets is then found in the chain of its key: those that came before its own place, and left
+after it. That is what row by row would give, without a call for each change of sides.
 """
 
 from __future__ import annotations
@@ -23,6 +33,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,21 +42,24 @@ import pyarrow as pa
 from windrow.engine.columns import settled, whole
 from windrow.engine.keys import Keys
 from windrow.engine.snapshot.parts import stream_of, table_of
-from windrow.errors import QueryError
-from windrow.policies.clock import Clock
+from windrow.errors import QueryError, StateError
+from windrow.policies.clock import Clock, weakly
 from windrow.policies.operators.base import Operator
 from windrow.policies.operators.chains import FEW
-from windrow.policies.operators.interleaved import take_together
+from windrow.policies.operators.join_side import OUTER, SIDES, JoinSide
 from windrow.policies.operators.rows import taken
-from windrow.policies.operators.side import OUTER, SIDES, Side
 from windrow.policies.ports import FREE, GENERATING, OBLIVIOUS, Input, Model, Output, Punctuated
 from windrow.policies.spec import Count, Sliding, Tumbling
+from windrow.policies.tape import Tape
 from windrow.policies.window import Window
+from windrow.schema import require_columns
 from windrow.wording import near
 
 Predicate = Callable[[pa.Table, pa.Table], Any]
 Probe = Callable[[np.ndarray, int, int], tuple[int, np.ndarray, np.ndarray]]
-Pairs = str | Sequence[str | tuple[str, str]]
+ColumnPairs = str | Sequence[str | tuple[str, str]]
+# Rows of a batch, and the rows of the other side's log that they meet.
+Pairs = tuple[np.ndarray, np.ndarray]
 
 # So many pairs are looked at together.
 PAIRS_AT_ONCE = 1 << 18
@@ -80,11 +94,11 @@ class Join(Operator):
         left: Sliding | str,
         right: Sliding | str,
         *,
-        on: Pairs = (),
+        on: ColumnPairs = (),
         match: Predicate | None = None,
         how: str = "inner",
         unmatched: str = "together",
-        partition_by: Pairs = (),
+        partition_by: ColumnPairs = (),
         clock: Clock | None = None,
         suffix: str = "_right",
     ) -> None:
@@ -109,8 +123,13 @@ class Join(Operator):
         self.compared = (*by, *self.on)
         self._lock = threading.RLock()
         self._keys: Keys | None = None
-        self._sides = tuple(Side(self, place) for place in (0, 1))
+        self._sides = self._new_sides()
         self._waiting: list[tuple[int, pa.Table]] = []
+
+    def _new_sides(self) -> tuple[JoinSide, ...]:
+        outer, lone = OUTER[self.how], weakly(self._lone)
+        specs = (spec for spec in self.windows if spec is not None)
+        return tuple(JoinSide(place, spec, place in outer, lone) for place, spec in enumerate(specs))
 
     def described(self) -> str:
         """See `Operator`."""
@@ -123,14 +142,9 @@ class Join(Operator):
         if port not in (0, 1):
             raise QueryError(f"a join has the inputs 0 (left) and 1 (right), not {port!r}")
         table = Punctuated.of(rows).table
-        side, other = self._sides[port], self._sides[1 - port]
         with self._locked():
-            side.fit(table.schema.remove_metadata())
-            if self._schemas[0] is None and side.schema is not None and other.schema is not None:
-                self._schemas[0] = self.with_nulls(port, side.schema.empty_table()).schema
-            self._flush_waiting()
-            if table.num_rows:
-                self._take(whole(table), side, other)
+            self._fit(self._sides[port], table.schema.remove_metadata())
+            self._take({port: table}, {port: np.arange(table.num_rows)})
         return self.poll()
 
     def process_together(
@@ -139,29 +153,89 @@ class Join(Operator):
         """As `process`, of rows of both sides; `places` say where those of each stand in one order."""
         with self._locked():
             for side, table in zip(self._sides, rows, strict=True):
-                side.fit(table.schema.remove_metadata())
-            take_together(self, self._sides, tuple(map(whole, rows)), places)
-            self._tidy()
+                self._fit(side, table.schema.remove_metadata())
+            self._take(dict(enumerate(rows)), dict(enumerate(places)))
         return self.poll()
 
-    def _take(self, batch: pa.RecordBatch, side: Side, other: Side) -> None:
-        """Match a batch with what the other side holds, which stays as it is meanwhile, and let it in."""
-        if other.window is not None:
-            other.left(other.window.advance())
-        keys = self.numbers(batch, side)
-        mine, theirs = self.matches(batch, keys, side, other, other.chains.probe)
-        alone, when, late = side.insert(batch, keys, mine)
-        other.chains.matched[theirs] = True
-        self._give(batch, side, other, mine, theirs, alone, when, late)
+    def _fit(self, side: JoinSide, schema: pa.Schema, state: bytes | None = None) -> None:
+        """The types of the rows of a side are known: make its window, or go on with that of a snapshot."""
+        if side.schema is not None:
+            if schema != side.schema:
+                raise QueryError(
+                    f"the columns of the {side.name} side have changed from {side.schema} to {schema}"
+                )
+            return
+        require_columns(schema, tuple(pair[side.place] for pair in self.compared))
+        schemas = [schema if one is side else one.schema for one in self._sides]
+        if schemas[0] is not None and schemas[1] is not None:
+            self._check_types(schemas[0], schemas[1])
+        side.begin(schema, self.partition_by[side.place], self.clock, state)
+        if schemas[0] is not None and schemas[1] is not None:
+            self._schemas[0] = self._with_nulls(side.place, schema.empty_table()).schema
+            # Rows that have waited for the types of the other side can go now.
+            waiting, self._waiting = self._waiting, []
+            for place, rows in waiting:
+                self.emit(self._with_nulls(place, rows))
+
+    def _take(self, tables: dict[int, pa.Table], places: dict[int, np.ndarray]) -> None:
+        """Let rows of one side or both in; give out matches, and rows that leave without one, in order."""
+        batches = {place: whole(table) for place, table in tables.items() if table.num_rows}
+        for side in self._sides:
+            side.pass_time()
+        keys = {place: self._numbers(batch, place) for place, batch in batches.items()}
+        if len(batches) == 2:
+            happened, found = self._met_together(batches, keys, places)
+        else:
+            # The other side stays as it is meanwhile: whom rows meet is known before they are let in.
+            found = {
+                place: self._matches(
+                    batch, keys[place], self._sides[place], self._sides[1 - place].chains.probe
+                )
+                for place, batch in batches.items()
+            }
+            happened = {place: self._sides[place].insert(batch) for place, batch in batches.items()}
+            for place in batches:
+                self._sides[place].link(keys[place], self._known)
+        for place, (_, theirs) in found.items():
+            self._sides[1 - place].chains.matched[theirs] = True
+        self._give(batches, places, happened, found)
         self._tidy()
 
-    def numbers(self, batch: pa.RecordBatch, side: Side) -> np.ndarray:
+    def _met_together(
+        self, batches: dict[int, pa.RecordBatch], keys: dict[int, np.ndarray], places: dict[int, np.ndarray]
+    ) -> tuple[dict[int, Tape], dict[int, Pairs]]:
+        """Let rows of both sides in: the events of both windows, and whom each row met then.
+
+        Rows that one window refuses do nothing to the other; nor do any if a predicate of the user's raises.
+        """
+        happened: dict[int, Tape] = {}
+        ends: dict[int, np.ndarray] = {}
+        try:
+            for side in self._sides:
+                happened[side.place] = side.insert(batches[side.place], can_take_back=True)
+            for side in self._sides:
+                ends[side.place] = side.chains.ends()
+                side.link(keys[side.place], self._known)
+            found = {}
+            for side in self._sides:
+                me, them = side.place, 1 - side.place
+                other = self._sides[them]
+                lives = other.lives(happened[them], places[them])
+                probe = partial(other.chains.probe, place=places[me], lives=lives)
+                found[me] = self._matches(batches[me], keys[me], side, probe)
+            return happened, found
+        except BaseException:
+            for place in happened:
+                self._sides[place].take_back(ends.get(place))
+            raise
+
+    def _numbers(self, batch: pa.RecordBatch, place: int) -> np.ndarray:
         """The number of each row's key; -1 where a column that must be equal is null, which is equal to
         nothing.
         """
         if not self.compared:
             return np.zeros(batch.num_rows, np.int64)
-        columns = [settled(batch.column(pair[side.place])) for pair in self.compared]
+        columns = [settled(batch.column(pair[place])) for pair in self.compared]
         names = [f"c{i}" for i in range(len(columns))]
         if self._keys is None:
             self._keys = Keys(pa.schema([pa.field(n, c.type) for n, c in zip(names, columns, strict=True)]))
@@ -174,38 +248,36 @@ class Join(Operator):
                 found[column.is_null().to_numpy(zero_copy_only=False)] = -1
         return found
 
-    def matches(
-        self, batch: pa.RecordBatch, keys: np.ndarray, side: Side, other: Side, probe: Probe
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _matches(self, batch: pa.RecordBatch, keys: np.ndarray, side: JoinSide, probe: Probe) -> Pairs:
         """Pairs of a row of the batch and a row of the other side's log, in order; `probe` finds them."""
-        if other.window is None or not other.keeps or not len(keys):
+        other = self._sides[1 - side.place]
+        if other.window is None or not other.keeps:
             return np.empty(0, np.int64), np.empty(0, np.int64)
-        other.chains.know(self.known)
-        found: list[tuple[np.ndarray, np.ndarray]] = []
+        other.chains.know(self._known)
+        found: list[Pairs] = []
         begin = 0
         while begin < len(keys):
             begin, mine, theirs = probe(keys, begin, PAIRS_AT_ONCE)
             if self._match is not None and len(mine):
-                kept = self._agreed(batch, mine, theirs, side, other)
+                kept = self._agreed(self._paired(batch, side, mine, theirs))
                 mine, theirs = mine[kept], theirs[kept]
             found.append((mine, theirs))
         return np.concatenate([m for m, _ in found]), np.concatenate([t for _, t in found])
 
     @property
-    def known(self) -> int:
+    def _known(self) -> int:
         return 1 if self._keys is None else self._keys.count
 
-    def _agreed(
-        self, batch: pa.RecordBatch, mine: np.ndarray, theirs: np.ndarray, side: Side, other: Side
-    ) -> np.ndarray:
+    def _agreed(self, pairs: tuple[pa.Table, pa.Table]) -> np.ndarray:
         assert self._match is not None
-        mask = self._match(*self.pairs(batch, mine, theirs, side, other))
+        mask = self._match(*pairs)
         if isinstance(mask, (pa.Array, pa.ChunkedArray)):
             mask = mask.fill_null(False).to_numpy(zero_copy_only=False)
         mask = np.asarray(mask)
-        if mask.dtype != np.bool_ or mask.shape != mine.shape:
+        count = pairs[0].num_rows
+        if mask.dtype != np.bool_ or mask.shape != (count,):
             raise QueryError(
-                f"match must give true or false for each of {len(mine):,} pairs, "
+                f"match must give true or false for each of {count:,} pairs, "
                 f"not {mask.dtype} in the shape {mask.shape}"
             )
         return mask
@@ -214,77 +286,66 @@ class Join(Operator):
 
     def _give(
         self,
-        batch: pa.RecordBatch,
-        side: Side,
-        other: Side,
-        mine: np.ndarray,
-        theirs: np.ndarray,
-        alone: pa.Table,
-        when: np.ndarray,
-        late: bool,
+        batches: dict[int, pa.RecordBatch],
+        places: dict[int, np.ndarray],
+        happened: dict[int, Tape],
+        found: dict[int, Pairs],
     ) -> None:
-        """Give out matches, and rows `alone`, in the order of the rows of the batch that caused them.
+        """At each place there are three steps: rows leave, the row that comes is matched, and is not kept."""
+        parts, at = [], []
+        for place, batch in batches.items():
+            mine, theirs = found[place]
+            if len(mine):
+                pairs = self._paired(batch, self._sides[place], mine, theirs)
+                parts.append(self._side_by_side(*pairs))
+                at.append(3 * places[place][mine] + 1)
+        for place, batch in batches.items():
+            alone, when, late = self._sides[place].outcome(happened[place], batch, found[place][0])
+            if not alone.num_rows:
+                continue
+            if self.apart or self._sides[1 - place].schema is None:
+                self._lone(place, alone)
+                continue
+            parts.append(self._with_nulls(place, alone))
+            at.append(np.where(when < 0, -1, 3 * places[place][when] + 2 * late))
+        if parts:
+            steps = np.concatenate(at)
+            order = np.argsort(steps, kind="stable")
+            steps = steps[order]
+            ends = np.flatnonzero((steps % 3 == 1) & (np.diff(steps, append=-1) != 0)) + 1
+            self.emit(pa.concat_tables(parts).take(pa.array(order)), marks=ends)
 
-        A row that leaves to make space does so before the row that comes is matched, and one that is not
-        kept at all after that (`late`).
-        """
-        if alone.num_rows and self.apart:
-            self.lone(side, alone)
-            alone, when = alone.slice(0, 0), when[:0]
-        elif alone.num_rows and other.schema is None:
-            self._waiting.append((side.place, alone))
-            alone, when = alone.slice(0, 0), when[:0]
-        if not len(mine) and not alone.num_rows:
-            return
-        matches = self.side_by_side(*self.pairs(batch, mine, theirs, side, other))
-        ends = np.flatnonzero(np.diff(mine, append=-1)) + 1
-        if alone.num_rows:
-            together = pa.concat_tables([matches, self.with_nulls(side.place, alone)])
-            order = np.argsort(np.concatenate([2 * mine + 1, 2 * when + 2 * late]), kind="stable")
-            place = np.empty(len(order), np.int64)
-            place[order] = np.arange(len(order))
-            matches, ends = together.take(pa.array(order)), place[ends - 1] + 1
-        self.emit(matches, marks=ends)
-
-    def lone(self, side: Side, rows: pa.Table) -> None:
+    def _lone(self, place: int, rows: pa.Table) -> None:
         """Give out rows that left without a match, on their own."""
         if self.apart:
-            self.emit(rows, port=1 + OUTER[self.how].index(side.place))
-        elif self._sides[1 - side.place].schema is not None:
-            self.emit(self.with_nulls(side.place, rows))
+            self.emit(rows, port=1 + OUTER[self.how].index(place))
+        elif self._sides[1 - place].schema is not None:
+            self.emit(self._with_nulls(place, rows))
         else:
-            self._waiting.append((side.place, rows))
+            self._waiting.append((place, rows))
 
-    def _flush_waiting(self) -> None:
-        """Give out rows that have waited for the types of the other side, once these are known."""
-        if any(side.schema is None for side in self._sides):
-            return
-        waiting, self._waiting = self._waiting, []
-        for place, rows in waiting:
-            self.emit(self.with_nulls(place, rows))
-
-    def pairs(
-        self, batch: pa.RecordBatch, mine: np.ndarray, theirs: np.ndarray, side: Side, other: Side
+    def _paired(
+        self, batch: pa.RecordBatch, side: JoinSide, mine: np.ndarray, theirs: np.ndarray
     ) -> tuple[pa.Table, pa.Table]:
         """Rows of a batch of one side, and rows of the other one's log; the left ones first."""
-        assert other.window is not None
-        own, others = pa.Table.from_batches([batch]).take(pa.array(mine)), taken(other.window.log, theirs)
+        window = self._sides[1 - side.place].window
+        assert window is not None
+        own, others = pa.Table.from_batches([batch]).take(pa.array(mine)), taken(window.log, theirs)
         return (own, others) if side.place == 0 else (others, own)
 
-    def side_by_side(self, left: pa.Table, right: pa.Table) -> pa.Table:
-        names = [*left.column_names, *(self._renamed(name) for name in right.column_names)]
+    def _side_by_side(self, left: pa.Table, right: pa.Table) -> pa.Table:
+        names = self._output_names(left.schema, right.schema)
         return pa.Table.from_arrays([*left.columns, *right.columns], names=names)
 
-    def _renamed(self, name: str) -> str:
-        left = self._sides[0].schema
-        return name + self.suffix if left is not None and name in left.names else name
+    def _output_names(self, left: pa.Schema, right: pa.Schema) -> list[str]:
+        return [*left.names, *(name + self.suffix if name in left.names else name for name in right.names)]
 
-    def with_nulls(self, place: int, rows: pa.Table) -> pa.Table:
+    def _with_nulls(self, place: int, rows: pa.Table) -> pa.Table:
         schema = self._sides[1 - place].schema
         assert schema is not None
         nulls = [pa.nulls(rows.num_rows, field.type) for field in schema]
         empty = pa.Table.from_arrays(nulls, schema=schema.remove_metadata())
-        return self.side_by_side(rows, empty) if place == 0 else self.side_by_side(empty, rows)
+        return self._side_by_side(rows, empty) if place == 0 else self._side_by_side(empty, rows)
 
     def open_windows(self) -> list[Window]:
         """See `Operator`."""
@@ -309,19 +370,16 @@ class Join(Operator):
                 held.enter_context(window.locked())
             yield
 
-    def check_types(self) -> None:
-        """An error if columns that must be equal are of different types."""
-        schemas = [side.schema for side in self._sides]
-        if schemas[0] is None or schemas[1] is None:
-            return
+    def _check_types(self, left: pa.Schema, right: pa.Schema) -> None:
+        """An error if columns that must be equal are of different types, or two would have the same name."""
         for a, b in self.compared:
-            one, two = schemas[0].field(a).type, schemas[1].field(b).type
+            one, two = left.field(a).type, right.field(b).type
             if one != two:
                 raise QueryError(
                     f"column {a!r} of the left side is {one}, and {b!r} of the right side is {two}"
                 )
-        taken_names = [*schemas[0].names, *(self._renamed(name) for name in schemas[1].names)]
-        twice = sorted({name for name in taken_names if taken_names.count(name) > 1})
+        names = self._output_names(left, right)
+        twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise QueryError(
                 f"two columns of the output would be called {', '.join(map(repr, twice))}: choose a suffix"
@@ -351,16 +409,24 @@ class Join(Operator):
 
     def _load(self, parts: dict[str, bytes]) -> None:
         self.close()
-        self._keys, self._sides = None, tuple(Side(self, place) for place in (0, 1))
+        self._keys, self._sides, self._waiting = None, self._new_sides(), []
         for side in self._sides:
-            side.load(parts)
+            if f"{side.name} schema" not in parts:
+                continue
+            if f"{side.name} window" not in parts:
+                raise StateError(f"the snapshot lacks the window of the {side.name} side")
+            schema = pa.ipc.read_schema(pa.py_buffer(parts.pop(f"{side.name} schema")))
+            self._fit(side, schema, parts.pop(f"{side.name} window"))
+            rows = side.held_rows()
+            keys = self._numbers(whole(rows), side.place) if rows.num_rows else np.empty(0, np.int64)
+            side.load(parts, keys, self._known)
         waiting = sorted(
             (name.split() for name in parts if name.startswith("waiting ")), key=lambda n: int(n[1])
         )
         self._waiting = [(SIDES.index(name[2]), table_of(parts[" ".join(name)])) for name in waiting]
 
 
-def _pairs(columns: Pairs) -> tuple[tuple[str, str], ...]:
+def _pairs(columns: ColumnPairs) -> tuple[tuple[str, str], ...]:
     """Columns of the left and of the right side: a name for both, or a pair of names."""
     if isinstance(columns, str):
         return ((columns, columns),)

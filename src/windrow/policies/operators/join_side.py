@@ -2,101 +2,81 @@
 
 from __future__ import annotations
 
-import weakref
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
 
-from windrow.engine.columns import whole
 from windrow.engine.cutting import Runs
-from windrow.errors import QueryError, StateError
-from windrow.policies.clock import weakly
+from windrow.policies.clock import Clock, weakly
 from windrow.policies.events import BEFORE_EVICT
 from windrow.policies.operators.chains import Chains, Lives
 from windrow.policies.operators.rows import held, taken
 from windrow.policies.operators.state import array_part
-from windrow.policies.spec import Count
+from windrow.policies.spec import Count, Spec, uses_clock
 from windrow.policies.tape import Tape
 from windrow.policies.window import SlidingWindow
-from windrow.schema import require_columns
-
-if TYPE_CHECKING:
-    from windrow.policies.operators.join import Join
 
 SIDES = ("left", "right")
 OUTER: dict[str, tuple[int, ...]] = {"inner": (), "left": (0,), "right": (1,), "full": (0, 1)}
 
 
-class Side:
-    """One side of a join: its window, and its rows by key."""
+class JoinSide:
+    """One side of a join: its window, and its rows by key.
 
-    def __init__(self, join: Join, place: int) -> None:
-        self.place = place
+    In an `outer` join `lone(place, rows)` gets rows that leave by themselves and never had a match.
+    """
+
+    def __init__(self, place: int, spec: Spec, outer: bool, lone: Callable[[int, pa.Table], None]) -> None:
+        self.place, self.name = place, SIDES[place]
         self.schema: pa.Schema | None = None
         self.window: SlidingWindow | None = None
         self.chains = Chains()
-        self._join = weakref.proxy(join)
-        spec = join.windows[place]
-        assert spec is not None
-        self.spec = spec
         self.keeps = spec.eviction != Count(0)
-        self._outer = place in OUTER[join.how]
+        self._spec, self._outer, self._lone = spec, outer, lone
 
     def __len__(self) -> int:
         return 0 if self.window is None else len(self.window)
 
-    def fit(self, schema: pa.Schema, state: bytes | None = None) -> None:
-        """The types of the rows are known: make the window, or go on with that of a snapshot."""
-        if self.schema is not None:
-            if schema != self.schema:
-                raise QueryError(
-                    f"the columns of the {SIDES[self.place]} side have changed from {self.schema} to {schema}"
-                )
-            return
-        require_columns(schema, tuple(pair[self.place] for pair in self._join.compared))
-        self.schema = schema
-        try:
-            self._join.check_types()
-            options: dict[str, Any] = {
-                "partition_by": list(self._join.partition_by[self.place]) or None,
-                "clock": self._join.clock,
-            }
-            window = SlidingWindow(self.spec, schema, **options)
-            window.record("before_evict", "partition_eviction")
-            window.on_tape(weakly(self.left))
-            if state is not None:
-                window.restore(state)
-        except Exception:
-            self.schema = None
-            raise
+    def begin(self, schema: pa.Schema, by: tuple[str, ...], clock: Clock | None, state: bytes | None) -> None:
+        """Make the window, or one that goes on from a snapshot."""
+        window = SlidingWindow(self._spec, schema, partition_by=by or None, clock=clock)
+        window.record("before_evict", "partition_eviction")
+        window.on_tape(weakly(self._left))
+        if state is not None:
+            window.restore(state)
         window.log.on_moved(self.chains.moved)
-        self.window = window
+        self.window, self.schema = window, schema
 
-    def insert(
-        self, batch: pa.RecordBatch, keys: np.ndarray, mine: np.ndarray
-    ) -> tuple[pa.Table, np.ndarray, bool]:
-        """Let a batch in, of which the rows `mine` have matches.
+    def pass_time(self) -> None:
+        """Let rows leave that have to by now."""
+        if self.window is not None and uses_clock(self._spec):
+            self._left(self.window.advance())
 
-        Returns rows that leave without one, at which row of the batch each does, and whether that is after
-        its matches.
-        """
+    def insert(self, batch: pa.RecordBatch, *, can_take_back: bool = False) -> Tape:
+        """Let a batch into the window; its events."""
         assert self.window is not None
-        tape = self.window.insert(batch)
-        self.link(keys)
-        return self.outcome(tape, batch, mine)
+        self.window.can_take_back = can_take_back
+        try:
+            return self.window.insert(batch)
+        finally:
+            self.window.can_take_back = False
 
-    def link(self, keys: np.ndarray) -> None:
-        """Have the rows that the window has just let in among those of their keys."""
+    def link(self, keys: np.ndarray, known: int) -> None:
+        """Have the rows that the window has just let in among those of their keys, of which so many are `known`."""
         assert self.window is not None
         if self.keeps:
-            self.chains.know(self._join.known)
+            self.chains.know(known)
             self.chains.append(keys, self.window.log.base)
 
     def outcome(
         self, tape: Tape, batch: pa.RecordBatch, mine: np.ndarray
     ) -> tuple[pa.Table, np.ndarray, bool]:
-        """See `insert`: what follows once it is known which rows of the batch have matches."""
+        """A batch was let in, of which the rows `mine` have matches.
+
+        Returns rows that leave without one, at which row of the batch each does, and whether that is after
+        its matches.
+        """
         assert self.window is not None
         if not self.keeps:
             alone = np.ones(batch.num_rows, np.bool_)
@@ -125,19 +105,20 @@ class Side:
         left_at[rows] = np.where(cause < 0, -1, places[cause])
         return self.chains.heads(), came, left_at
 
-    def take_back(self, ends: np.ndarray) -> None:
-        """Be as before rows were let in and linked; `ends` are those of chains, before that."""
+    def take_back(self, ends: np.ndarray | None) -> None:
+        """Be as before rows were let in and, if there are `ends` of chains from before that, linked."""
         assert self.window is not None
         self.window.take_back()
-        self.chains.cut(ends, self.window.log.base)
+        if ends is not None:
+            self.chains.cut(ends, self.window.log.base)
 
-    def left(self, tape: Any) -> None:
+    def _left(self, tape: Tape) -> None:
         """Rows have left by themselves."""
         alone, _ = self._leave(tape)
         if alone.num_rows:
-            self._join.lone(self, alone)
+            self._lone(self.place, alone)
 
-    def _leave(self, tape: Any) -> tuple[pa.Table, np.ndarray]:
+    def _leave(self, tape: Tape) -> tuple[pa.Table, np.ndarray]:
         """Note which rows leave; those that never had a match in an outer join, and the rows that caused it."""
         assert self.window is not None
         rows, event = self._leaving(tape)
@@ -156,33 +137,29 @@ class Side:
         positions, event = Runs(tape.low, high, np.arange(len(tape))).located()
         return self.window.order[positions], event
 
+    def held_rows(self) -> pa.Table:
+        """The rows that the window holds, in the order in which they came."""
+        assert self.window is not None
+        return taken(self.window.log, held(self.window))
+
     def save(self) -> dict[str, bytes]:
         """The window, and which of its rows have had a match."""
         if self.window is None:
             return {}
         assert self.schema is not None
-        name = SIDES[self.place]
         return {
-            f"{name} schema": self.schema.serialize().to_pybytes(),
-            f"{name} window": self.window.snapshot(),
-            f"{name} matched": self.chains.matched[held(self.window)].tobytes(),
+            f"{self.name} schema": self.schema.serialize().to_pybytes(),
+            f"{self.name} window": self.window.snapshot(),
+            f"{self.name} matched": self.chains.matched[held(self.window)].tobytes(),
         }
 
-    def load(self, parts: dict[str, bytes]) -> None:
-        """The opposite of `save`; rows are put into chains anew."""
-        name = SIDES[self.place]
-        if f"{name} schema" not in parts:
-            return
-        if f"{name} window" not in parts:
-            raise StateError(f"the snapshot lacks the window of the {name} side")
-        schema = pa.ipc.read_schema(pa.py_buffer(parts.pop(f"{name} schema")))
-        self.fit(schema, parts.pop(f"{name} window"))
+    def load(self, parts: dict[str, bytes], keys: np.ndarray, known: int) -> None:
+        """The window was restored: put its rows, which have these keys, into chains anew."""
         assert self.window is not None
         rows = held(self.window)
-        matched = array_part(parts, f"{name} matched", np.bool_, len(rows))
-        keys = np.full(int(rows.max(initial=-1)) + 1, -1)
-        if len(rows):
-            keys[rows] = self._join.numbers(whole(taken(self.window.log, rows)), self)
-        self.chains.know(self._join.known)
-        self.chains.append(keys, 0)
+        matched = array_part(parts, f"{self.name} matched", np.bool_, len(rows))
+        by_row = np.full(int(rows.max(initial=-1)) + 1, -1)
+        by_row[rows] = keys
+        self.chains.know(known)
+        self.chains.append(by_row, 0)
         self.chains.matched[rows] = matched
