@@ -13,7 +13,6 @@ KNOTS = [
     {"engine.operator", "engine.snapshot", "engine.snapshot.format"},
     {"engine.partials.merging", "engine.partials.scalars"},
     {"engine.spanning.engine", "engine.spanning.parcels"},
-    {"policies.contents", "policies.folding", "policies.machine", "policies.tape"},
     {
         "spark.policies.driven",
         "spark.policies.inbox",

@@ -7,7 +7,7 @@ their cells (`engine.partials`). Aggregates that share a partial, as `sum` and `
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,14 +18,10 @@ from windrow.engine.partials.scalars import Numbers
 from windrow.engine.snapshot.parts import Reader, Writer
 from windrow.engine.user_functions import blame
 from windrow.policies.events import BEFORE_FLUSH
-from windrow.policies.folding import Asked, InCells
-from windrow.policies.inputs import Inputs
-from windrow.policies.layout import CELL, FLAGS, LIVE
-
-if TYPE_CHECKING:
-    from windrow.policies.contents import Contents
-    from windrow.policies.tape import Tape
-
+from windrow.policies.folding import InCells
+from windrow.policies.inputs import Asked, Inputs
+from windrow.policies.layout import CELL, FLAGS, KIND, LIVE, OF_PARTITION, OF_ROW, OF_TUPLE
+from windrow.policies.window_state import WindowState
 
 _UNTIMED = np.empty(0, np.int64)
 
@@ -34,9 +30,7 @@ class FoldedCells(InCells):
     """Partials of fixed size in cells."""
 
     def __init__(self, asked: list[Asked], inputs: Inputs) -> None:
-        super().__init__()
-        self._asked = asked
-        self._inputs = inputs
+        super().__init__(asked, inputs)
         self._stores: dict[Any, Numbers] = {
             key: _store(one) for key, one in {a.key: a for a in asked}.items()
         }
@@ -57,13 +51,7 @@ class FoldedCells(InCells):
                 if name == column:
                     store.recode(position, moved)
 
-    def read(self, batch: pa.RecordBatch) -> None:
-        self._inputs.read(batch)
-
-    def require(self, batch: pa.RecordBatch) -> None:
-        self._inputs.require(batch)
-
-    def settle(self, window: Contents) -> None:
+    def settle(self, state: WindowState) -> None:
         self._inputs.forget(self._held, self._recode)
 
     def _held(self, column: str) -> np.ndarray:
@@ -76,25 +64,22 @@ class FoldedCells(InCells):
         ]
         return np.concatenate(found)
 
-    def may_fail(self, rows: int) -> bool:
-        return self._inputs.may_fail(self._asked, rows)
-
-    def saved(self, window: Contents, touched: np.ndarray) -> Callable[[], None]:
-        table = window.subwindows.table[touched]
+    def saved(self, state: WindowState, touched: np.ndarray) -> Callable[[], None]:
+        table = state.partitions.table[touched]
         cells = table[(table[:, FLAGS] & LIVE > 0) & (table[:, CELL] >= 0), CELL]
         kept = [store.save(cells, 1) for store in self._stores.values()]
         taken = self._taken
 
         def back() -> None:
             self._taken = taken
-            self.release_but(window)
+            self.release_but(state)
             for store, arrays in zip(self._stores.values(), kept, strict=True):
                 store.load(arrays, cells, 1)
 
         return back
 
-    def fold(self, window: Contents, low: int, high: int) -> None:
-        position = window.position[low:high]
+    def fold(self, state: WindowState, low: int, high: int) -> None:
+        position = state.position[low:high]
         timed = any(store.timed for store in self._stores.values())
         arrival = np.arange(self._taken, self._taken + high - low) if timed else _UNTIMED
         self._taken += high - low
@@ -112,52 +97,51 @@ class FoldedCells(InCells):
                 rows, done = np.arange(low, high), int(store.n.sum()) - before
                 raise blame(store, Cells(cells), inputs, rows, problem, done=done) from problem
 
-    def answers(self, window: Contents, tape: Tape) -> pa.Table | None:
-        flushed = np.flatnonzero(tape.kind == BEFORE_FLUSH)
-        partition, cells = tape.partition[flushed], tape.tuple[flushed]
-        columns = dict(zip(window.subwindows.by, window.keys(partition), strict=True))
-        row = tape.row[flushed]
-        columns |= {one.name: self._answer(one, cells, window, partition, row) for one in self._asked}
+    def answers(self, state: WindowState, events: np.ndarray) -> pa.Table | None:
+        flushed = np.compress(events[KIND] == BEFORE_FLUSH, events, axis=1)
+        partition, cells, row = flushed[OF_PARTITION], flushed[OF_TUPLE], flushed[OF_ROW]
+        columns = dict(zip(state.partitions.by, state.partitions.columns(partition), strict=True))
+        columns |= {one.name: self._answer(one, cells, state, partition, row) for one in self._asked}
         return pa.table(columns)
 
     def _answer(
-        self, one: Asked, cells: np.ndarray, window: Contents, partition: np.ndarray, row: np.ndarray
+        self, one: Asked, cells: np.ndarray, state: WindowState, partition: np.ndarray, row: np.ndarray
     ) -> pa.Array:
         store = self._stores[one.key]
         decoders = self._inputs.decoders(one.columns)
         fields, n = [field[cells] for field in store.fields], store.n[cells]
-        return one.lowered(fields, n, decoders, window, partition, row)
+        return one.lowered(fields, n, decoders, state, partition, row)
 
-    def summary(self, window: Contents, number: int) -> dict[str, Any]:
-        cell = int(window.subwindows.table[number, CELL])
+    def summary(self, state: WindowState, number: int) -> dict[str, Any]:
+        cell = int(state.partitions.table[number, CELL])
         if cell < 0:
             return {one.name: None for one in self._asked}
         chosen, partition, row = (np.array([value]) for value in (cell, number, -1))
-        answers = {one.name: self._answer(one, chosen, window, partition, row) for one in self._asked}
+        answers = {one.name: self._answer(one, chosen, state, partition, row) for one in self._asked}
         return {name: answer[0].as_py() for name, answer in answers.items()}
 
-    def save(self, window: Contents, writer: Writer) -> None:
+    def save(self, state: WindowState, writer: Writer) -> None:
         writer.array("taken", np.array([self._taken]))
-        cells = window.subwindows.table[_in_use(window), CELL]
+        cells = state.partitions.table[_in_use(state), CELL]
         for i, store in enumerate(self._stores.values()):
             for name, array in store.save(cells, 1).items():
                 writer.array(f"store {i} {name}", array)
         self._inputs.save(writer)
 
-    def load(self, window: Contents, reader: Reader) -> None:
+    def load(self, state: WindowState, reader: Reader) -> None:
         self._taken = int(reader.array("taken", np.int64)[0])
-        used = _in_use(window)
-        window.subwindows.table[used, CELL] = np.arange(len(used))
-        self.start_with(len(used), window.counters)
+        used = _in_use(state)
+        state.partitions.table[used, CELL] = np.arange(len(used))
+        self.start_with(len(used), state.counters)
         for i, store in enumerate(self._stores.values()):
             store.load(reader.arrays(f"store {i} "), np.arange(len(used)), 1)
         self._inputs.load(reader)
 
 
-def _in_use(window: Contents) -> np.ndarray:
+def _in_use(state: WindowState) -> np.ndarray:
     """The partitions that have a cell."""
-    numbers = np.sort(window.subwindows.live())
-    return numbers[window.subwindows.table[numbers, CELL] >= 0]
+    numbers = np.sort(state.partitions.live())
+    return numbers[state.partitions.table[numbers, CELL] >= 0]
 
 
 def _store(one: Asked) -> Numbers:

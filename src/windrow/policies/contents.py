@@ -74,8 +74,8 @@ class Contents:
         if folding is None:
             raise QueryError("this window has no summarizer and no aggregates: look at its content")
         if self._busy is not None:
-            self._machine.fold_so_far(self)
-        return folding.summary(self, number)
+            self._machine.fold_so_far()
+        return folding.summary(self._machine, number)
 
     # -- for operators that are compiled themselves ------------------------------------------------
 
@@ -98,21 +98,6 @@ class Contents:
     def subwindows(self) -> Partitions:
         """The table of subwindows, by partition number."""
         return self._machine.partitions
-
-    @property
-    def numbers(self) -> np.ndarray:
-        """The partition of each row of the last batch."""
-        return self._machine.rows.numbers
-
-    @property
-    def position(self) -> np.ndarray:
-        """Where each row of the last batch was put: a place in `order`, or a cell."""
-        return self._machine.position
-
-    @property
-    def counters(self) -> np.ndarray:
-        """The counters of the loops (`layout`)."""
-        return self._machine.counters
 
     def key_of(self, number: int) -> Any:
         """The key of a partition's number: a value, a tuple of several, or None if there are no partitions."""

@@ -9,94 +9,26 @@ The loop only says where each row went: its `position`. Folding happens afterwar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Bound, Scalars
-from windrow.engine.partials.scalars import lowered
 from windrow.engine.snapshot.parts import Reader, Writer
-from windrow.engine.user_functions import lower_failed
-from windrow.errors import DataError
+from windrow.policies.inputs import Asked, Inputs
 from windrow.policies.layout import CELL, CLOSED, FREE
 from windrow.policies.spec import Spec
-
-if TYPE_CHECKING:
-    from windrow.policies.contents import Contents
-    from windrow.policies.tape import Tape
+from windrow.policies.window_state import WindowState
 
 SMALLEST_CELLS = 16
 
 
-@dataclass(frozen=True)
-class Asked:
-    """An aggregate that a window computes, bound to the types of its columns."""
-
-    name: str
-    aggregate: Aggregate
-    bound: Bound
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return self.aggregate.columns
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        """The columns whose values are read; a count only looks for nulls."""
-        return self.aggregate.columns if self.bound.kinds else ()
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """Equal for aggregates that share a partial."""
-        return self.columns, self.bound.kinds, self.bound.partial
-
-    @property
-    def own(self) -> bool:
-        """Whether it is made of functions of the user's, which may raise."""
-        return isinstance(self.bound.partial, Scalars) and self.bound.partial.own
-
-    def lowered(
-        self,
-        fields: list[np.ndarray],
-        n: np.ndarray,
-        decoders: list[Any],
-        window: Contents,
-        partition: np.ndarray,
-        row: np.ndarray,
-    ) -> pa.Array:
-        """Partials to answers; `n` is how many values each is made of.
-
-        The error for a sum that is too large names the row of the batch that caused the answer, if one did.
-        """
-        overflow = None if self.bound.check is None else self.bound.check(fields, n > 0)
-        if overflow is not None:
-            place, value = overflow
-            key, caused = window.key_of(int(partition[place])), int(row[place])
-            where = f"the subwindow of {key!r}" if window.subwindows.by else "the window"
-            problem = f"{self.aggregate} of {where} overflows int64"
-            raise DataError(self.columns[0], None if caused < 0 else caused, value, problem)
-        with blaming(self.own, partial(lower_failed, self.bound)):
-            return lowered(self.bound, fields, n, decoders)
-
-
-@contextmanager
-def blaming(own: bool, error: Callable[[Exception], Exception]) -> Iterator[None]:
-    """What a user's `own` function raises becomes an error that says which function it was."""
-    try:
-        yield
-    except Exception as problem:  # a user's function may raise anything
-        if not own:
-            raise
-        raise error(problem) from problem
-
-
 class Folding:
-    """The base: does nothing with rows, and keeps none."""
+    """The base: reads what the aggregates `asked` for need of rows, does nothing with them, and keeps none."""
+
+    def __init__(self, asked: list[Asked], inputs: Inputs) -> None:
+        self._asked, self._inputs = asked, inputs
 
     def columns(self) -> dict[str, np.ndarray]:
         """Arrays to be kept beside `order`, empty."""
@@ -108,11 +40,13 @@ class Folding:
 
     def require(self, batch: pa.RecordBatch) -> None:
         """An error if rows cannot be read; nothing changes."""
+        self._inputs.require(batch)
 
     def read(self, batch: pa.RecordBatch) -> None:
         """The next rows are these; an error if they cannot be read, before anything has changed."""
+        self._inputs.read(batch)
 
-    def settle(self, window: Contents) -> None:
+    def settle(self, state: WindowState) -> None:
         """Bring what is held in line with what was read, before a row is taken."""
 
     def complain(self) -> None:
@@ -120,35 +54,35 @@ class Folding:
 
     def may_fail(self, rows: int) -> bool:
         """Whether folding or answering may fail, in windows of at most so many rows."""
-        return False
+        return self._inputs.may_fail(self._asked, rows)
 
-    def saved(self, window: Contents, touched: np.ndarray) -> Callable[[], None]:
+    def saved(self, state: WindowState, touched: np.ndarray) -> Callable[[], None]:
         """What brings back what there is now of these partitions, after rows were folded or not."""
         return lambda: None
 
     def choose_slices(self, spec: Spec, settings: np.ndarray) -> None:
         """Nobody needs single rows: keep slices of them, if that is possible."""
 
-    def fold(self, window: Contents, low: int, high: int) -> None:
+    def fold(self, state: WindowState, low: int, high: int) -> None:
         """Rows low .. high-1 of the batch have got their positions."""
         raise NotImplementedError
 
-    def answers(self, window: Contents, tape: Tape) -> pa.Table | None:
-        """A row for each trigger or flush on the tape."""
+    def answers(self, state: WindowState, events: np.ndarray) -> pa.Table | None:
+        """A row for each trigger or flush among these events, which are columns of the tape."""
         raise NotImplementedError
 
-    def summary(self, window: Contents, number: int) -> Any:
+    def summary(self, state: WindowState, number: int) -> Any:
         """What has been made of the rows of a subwindow so far."""
         raise NotImplementedError
 
     def expect(self, regions: dict[str, np.ndarray], has: Callable[[str], bool]) -> None:
         """A snapshot is about to be read, which `has` parts: have the arrays beside `order` that it has."""
 
-    def save(self, window: Contents, writer: Writer) -> None:
+    def save(self, state: WindowState, writer: Writer) -> None:
         """Write what a snapshot needs besides the arrays of the window."""
         raise NotImplementedError
 
-    def load(self, window: Contents, reader: Reader) -> None:
+    def load(self, state: WindowState, reader: Reader) -> None:
         """The opposite of `save`."""
         raise NotImplementedError
 
@@ -156,7 +90,8 @@ class Folding:
 class InCells(Folding):
     """Folding into cells: which ones are free, and which ones were closed in this call."""
 
-    def __init__(self) -> None:
+    def __init__(self, asked: list[Asked], inputs: Inputs) -> None:
+        super().__init__(asked, inputs)
         self.capacity = 0
         self.free = np.empty(0, np.int64)
         self.closed = np.empty(0, np.int64)
@@ -188,11 +123,11 @@ class InCells(Folding):
             g[FREE] += len(closed)
         g[CLOSED] = 0
 
-    def release_but(self, window: Contents) -> None:
+    def release_but(self, state: WindowState) -> None:
         """All cells are free but those of subwindows."""
-        table, g = window.subwindows.table, window.counters
+        table, g = state.partitions.table, state.counters
         used = np.zeros(self.capacity, np.bool_)
-        cells = table[window.subwindows.live(), CELL]
+        cells = table[state.partitions.live(), CELL]
         used[cells[cells >= 0]] = True
         free = np.flatnonzero(~used)
         self.empty(free)

@@ -1,27 +1,92 @@
-"""The columns that aggregates read, as codes; shared by all aggregates of a window."""
+"""The aggregates that a window computes, and the columns that they read, as codes, which they share."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from windrow.aggregates.base import Aggregate, Bound, Scalars
 from windrow.engine.columns import Coder, settled
 from windrow.engine.numbers import frozen
+from windrow.engine.partials.scalars import lowered
 from windrow.engine.snapshot.parts import Reader, Writer, one
-from windrow.errors import StateError
+from windrow.engine.user_functions import lower_failed
+from windrow.errors import DataError, StateError
+from windrow.policies.window_state import WindowState
 from windrow.rolling.codes import require_codes
 from windrow.schema import require_columns
 
-if TYPE_CHECKING:
-    from windrow.policies.folding import Asked
-
-
 # So few strings are never tidied up.
 FEW_STRINGS = 4096
+
+
+@dataclass(frozen=True)
+class Asked:
+    """An aggregate that a window computes, bound to the types of its columns."""
+
+    name: str
+    aggregate: Aggregate
+    bound: Bound
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.aggregate.columns
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The columns whose values are read; a count only looks for nulls."""
+        return self.aggregate.columns if self.bound.kinds else ()
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """Equal for aggregates that share a partial."""
+        return self.columns, self.bound.kinds, self.bound.partial
+
+    @property
+    def own(self) -> bool:
+        """Whether it is made of functions of the user's, which may raise."""
+        return isinstance(self.bound.partial, Scalars) and self.bound.partial.own
+
+    def lowered(
+        self,
+        fields: list[np.ndarray],
+        n: np.ndarray,
+        decoders: list[Any],
+        state: WindowState,
+        partition: np.ndarray,
+        row: np.ndarray,
+    ) -> pa.Array:
+        """Partials to answers; `n` is how many values each is made of.
+
+        The error for a sum that is too large names the row of the batch that caused the answer, if one did.
+        """
+        overflow = None if self.bound.check is None else self.bound.check(fields, n > 0)
+        if overflow is not None:
+            place, value = overflow
+            key, caused = state.partitions.key_of(int(partition[place])), int(row[place])
+            where = f"the subwindow of {key!r}" if state.partitions.by else "the window"
+            problem = f"{self.aggregate} of {where} overflows int64"
+            raise DataError(self.columns[0], None if caused < 0 else caused, value, problem)
+        with blaming(self.own, partial(lower_failed, self.bound)):
+            return lowered(self.bound, fields, n, decoders)
+
+
+@contextmanager
+def blaming(own: bool, error: Callable[[Exception], Exception]) -> Iterator[None]:
+    """What a user's `own` function raises becomes an error that says which function it was."""
+    try:
+        yield
+    except Exception as problem:  # a user's function may raise anything
+        if not own:
+            raise
+        raise error(problem) from problem
 
 
 class Inputs:

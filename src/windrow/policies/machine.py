@@ -11,8 +11,7 @@ A call goes through four steps. What can be refused is refused in the first one,
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -27,10 +26,7 @@ from windrow.policies.partitions import Partitions
 from windrow.policies.settings import settings_of
 from windrow.policies.spec import Count, Delta, Sliding, Spec, Time, TupleCount
 from windrow.policies.steps import NOWHERE
-from windrow.policies.tape import Tape
-
-if TYPE_CHECKING:
-    from windrow.policies.contents import Contents
+from windrow.policies.window_state import NO_ROWS, Rows, WindowState
 
 ROLES = ("eviction", "trigger")
 SMALLEST_TAPE = 64
@@ -42,29 +38,8 @@ _NO_CELLS = (np.empty(0, np.int64), np.empty(0, np.int64))
 _NO_VALUES = np.empty(0, np.int64)
 
 
-@dataclass
-class Rows:
-    """The rows of a call: the partition of each, and the values of delta columns by role."""
-
-    numbers: np.ndarray
-    values: dict[str, np.ndarray] = field(default_factory=dict)
-    # Values go back, which is wrong unless a partition is evicted in between.
-    doubtful: bool = False
-
-    @property
-    def count(self) -> int:
-        return len(self.numbers)
-
-    def first(self, count: int) -> Rows:
-        """The first rows only."""
-        return Rows(self.numbers[:count], self.values)
-
-
-NO_ROWS = Rows(np.empty(0, np.int32))
-
-
-class Machine:
-    """See the module. `position` says where each row of the last batch was put."""
+class Machine(WindowState):
+    """The state of a window with its loops, and the folding that makes something of its rows, if there is one."""
 
     def __init__(
         self,
@@ -110,16 +85,6 @@ class Machine:
 
     def _type_of(self, role: str) -> np.dtype[Any]:
         return self.deltas[role].dtype if role in self.deltas else np.dtype(np.int64)
-
-    @property
-    def order(self) -> np.ndarray:
-        """Rows of the log, by subwindow; empty where no rows are kept."""
-        return self.regions.arrays.get("order", _NO_VALUES)
-
-    @property
-    def marks(self) -> np.ndarray:
-        """What the eviction of a sliding window compares, by place; empty where it compares nothing."""
-        return self.regions.arrays.get("marks", self._no_marks)
 
     # -- which events are wanted -------------------------------------------------------------------
 
@@ -212,11 +177,11 @@ class Machine:
                     f"column {expected.name!r} of the window is {expected.type}; these rows have {found}"
                 )
 
-    def make_room(self, window: Contents, rows: Rows, batch: pa.RecordBatch) -> None:
+    def make_room(self, rows: Rows, batch: pa.RecordBatch) -> None:
         """Have room for rows, and keep what windows may hold of them."""
         self.rows, partitions = rows, self.partitions
         if self.folding is not None:
-            self.folding.settle(window)
+            self.folding.settle(self)
         if len(self.position) < rows.count:
             self.position = np.empty(rows.count, np.int64)
         self.position[: rows.count] = NOWHERE
@@ -285,26 +250,26 @@ class Machine:
 
     # -- afterwards --------------------------------------------------------------------------------
 
-    def fold(self, window: Contents, upto: int) -> None:
+    def fold(self, upto: int) -> None:
         """Let the folding have the rows before `upto` that it has not had."""
         if self.broken is not None:
             raise self.broken
         if self.folding is not None and upto > self._folded:
             low, self._folded = self._folded, upto
             try:
-                self.folding.fold(window, low, upto)
+                self.folding.fold(self, low, upto)
             except BaseException as problem:
                 self.broken = problem
                 raise
 
-    def fold_so_far(self, window: Contents) -> None:
+    def fold_so_far(self) -> None:
         """Fold what a loop that has stopped has taken."""
         row = int(self.counters[layout.ROW])
         if row < self.rows.count:
-            self.fold(window, row + 1 if self.position[row] != NOWHERE else row)
+            self.fold(row + 1 if self.position[row] != NOWHERE else row)
 
-    def end(self, window: Contents, rows: Rows) -> Tape:
-        """These rows were taken: remember what the next ones need, and give the tape out."""
+    def end(self, rows: Rows) -> tuple[np.ndarray, pa.Table | None]:
+        """These rows were taken: remember what the next ones need; the events as columns, and their answers."""
         for role, delta in self.deltas.items():
             if role in rows.values:
                 delta.keep(rows.numbers, rows.values[role], rows.count, self.partitions.arrays)
@@ -312,10 +277,10 @@ class Machine:
         columns = self.tape[:, :written]
         self.tape = np.empty((layout.TAPE_WIDTH, max(SMALLEST_TAPE, 5 * written // 4)), np.int64)
         if self.folding is None:
-            return Tape(window, columns)
+            return columns, None
         try:
-            self.fold(window, rows.count)
-            return Tape(window, columns, self.folding.answers(window, Tape(window, columns)))
+            self.fold(rows.count)
+            return columns, self.folding.answers(self, columns)
         finally:
             if isinstance(self.folding, InCells) and self.broken is None:
                 self.folding.release(self.counters)

@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -32,19 +32,16 @@ from windrow.engine.snapshot.parts import Reader, Writer
 from windrow.engine.stored import Operations, compiled_with, operations_of
 from windrow.engine.user_functions import lift_failed, named
 from windrow.policies.events import BEFORE_FLUSH, TRIGGER
-from windrow.policies.folding import Asked, Folding, blaming
-from windrow.policies.inputs import Inputs
-from windrow.policies.layout import HEAD, SHIFT, SIZE, SLICE, TAIL
+from windrow.policies.folding import Folding
+from windrow.policies.inputs import Asked, Inputs, blaming
+from windrow.policies.layout import FROM, HEAD, KIND, OF_PARTITION, OF_ROW, SHIFT, SIZE, SLICE, TAIL, UPTO
 from windrow.policies.spec import Count, Sliding, Spec, Time, TupleCount
 from windrow.policies.stacks import answer, put_rows
 from windrow.policies.steps import NOWHERE
+from windrow.policies.window_state import WindowState
 from windrow.rolling.codes import recoded
 from windrow.rolling.ranges import Log
 from windrow.stores import operations
-
-if TYPE_CHECKING:
-    from windrow.policies.contents import Contents
-    from windrow.policies.tape import Tape
 
 
 @jit
@@ -80,36 +77,35 @@ class Overwritten:
     slice that rows join; and what lies behind the middle of the stacks, where a window has passed it.
     """
 
-    def __init__(self, window: Contents, touched: np.ndarray) -> None:
+    def __init__(self, state: WindowState, touched: np.ndarray) -> None:
         self._touched = touched
-        self._head, self._tail = (window.subwindows.table[touched, column] for column in (HEAD, TAIL))
+        self._head, self._tail = (state.partitions.table[touched, column] for column in (HEAD, TAIL))
         self._kept: list[tuple[np.ndarray, dict[str, np.ndarray]]] = []
-        self._keep(window, self._tail[self._head < self._tail] - 1)
+        self._keep(state, self._tail[self._head < self._tail] - 1)
 
-    def _keep(self, window: Contents, places: np.ndarray) -> None:
+    def _keep(self, state: WindowState, places: np.ndarray) -> None:
         if len(places):
-            self._kept.append((places, {name: array[places] for name, array in window.regions.items()}))
+            self._kept.append((places, {name: array[places] for name, array in state.regions.arrays.items()}))
 
-    def keep_overwritten(self, window: Contents, middle: np.ndarray) -> None:
+    def keep_overwritten(self, state: WindowState, middle: np.ndarray) -> None:
         """Windows are about to be answered, from stacks with this middle."""
-        table = window.subwindows.table
+        table = state.partitions.table
         low = np.maximum(middle[self._touched] - table[self._touched, SHIFT], self._head)
         passed = np.flatnonzero((table[self._touched, HEAD] > low) & (low < self._tail))
-        self._keep(window, Runs(low[passed], self._tail[passed], passed).located()[0])
+        self._keep(state, Runs(low[passed], self._tail[passed], passed).located()[0])
 
-    def back(self, window: Contents) -> None:
+    def back(self, state: WindowState) -> None:
         """Bring it all back; what was kept first counts."""
         for places, arrays in reversed(self._kept):
             for name, array in arrays.items():
-                window.regions[name][places] = array
+                state.regions.arrays[name][places] = array
 
 
 class Ranges(Folding):
     """Aggregates over ranges of places; several that share a partial share its stacks."""
 
     def __init__(self, asked: list[Asked], inputs: Inputs) -> None:
-        self._asked = asked
-        self._inputs = inputs
+        super().__init__(asked, inputs)
         self._parts: dict[Any, str] = {}
         self._columns: dict[tuple[str, ...], str] = {}
         self._operations: dict[str, dict[bool, Operations]] = {}
@@ -155,10 +151,10 @@ class Ranges(Folding):
         regions |= {name: np.zeros(0, np.int64) for name in self._counts(found - self._counting)}
         self._counting |= found
 
-    def _begin_counting(self, window: Contents, name: str) -> None:
+    def _begin_counting(self, state: WindowState, name: str) -> None:
         """Until now there was a value in each place."""
         self._counting.add(name)
-        regions, partitions = window.regions, window.subwindows
+        regions, partitions = state.regions.arrays, state.partitions
         capacity = max(len(array) for array in regions.values())
         regions[f"{name} upto"] = np.arange(1, capacity + 1)
         regions[f"{name} own"] = np.ones(capacity, np.int64)
@@ -188,41 +184,32 @@ class Ranges(Folding):
 
     # -- rows in -----------------------------------------------------------------------------------
 
-    def require(self, batch: pa.RecordBatch) -> None:
-        self._inputs.require(batch)
-
-    def read(self, batch: pa.RecordBatch) -> None:
-        self._inputs.read(batch)
-
-    def may_fail(self, rows: int) -> bool:
-        return self._inputs.may_fail(self._asked, rows)
-
-    def saved(self, window: Contents, touched: np.ndarray) -> Callable[[], None]:
-        before = self._before = Overwritten(window, touched)
+    def saved(self, state: WindowState, touched: np.ndarray) -> Callable[[], None]:
+        before = self._before = Overwritten(state, touched)
         arrived = self._arrived
 
         def back() -> None:
             self._arrived = arrived
-            before.back(window)
+            before.back(state)
 
         return back
 
     def _recoded(self, column: str, moved: np.ndarray) -> None:
         self._moved.append((column, moved))
 
-    def settle(self, window: Contents) -> None:
+    def settle(self, state: WindowState) -> None:
         """New strings have changed the codes of others, which are held in partials; and nulls may have come."""
         self._before = None
         for columns, name in self._columns.items():
             uneven = self._sliced or self._inputs.present(columns) is not None
             if uneven and name not in self._counting:
-                self._begin_counting(window, name)
+                self._begin_counting(state, name)
         moves, self._moved = self._moved, []
         for column, moved in moves:
-            self._recode(window, column, moved)
-        self._inputs.forget(partial(self._held, window), partial(self._recode, window))
+            self._recode(state, column, moved)
+        self._inputs.forget(partial(self._held, state), partial(self._recode, state))
 
-    def _codes(self, window: Contents, column: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    def _codes(self, state: WindowState, column: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """The arrays that hold codes of a column, by place and by partition."""
         by_place, by_partition = [], []
         for one in {one.key: one for one in self._asked}.values():
@@ -230,29 +217,29 @@ class Ranges(Folding):
             fields = list(enumerate(getattr(one.bound.partial, "fields", ())))
             for position in (p for p, read in enumerate(one.inputs) if read == column):
                 if not self._is_fixed(one):
-                    by_place.append(window.regions[f"{name} codes"])
+                    by_place.append(state.regions.arrays[f"{name} codes"])
                 for i in (i for i, field in fields if field.code == position):
-                    by_place.append(window.regions[f"{name} f{i}"])
-                    by_partition.append(window.subwindows.arrays[f"{name} back{i}"])
+                    by_place.append(state.regions.arrays[f"{name} f{i}"])
+                    by_partition.append(state.partitions.arrays[f"{name} back{i}"])
         return by_place, by_partition
 
-    def _recode(self, window: Contents, column: str, moved: np.ndarray) -> None:
-        for arrays in self._codes(window, column):
+    def _recode(self, state: WindowState, column: str, moved: np.ndarray) -> None:
+        for arrays in self._codes(state, column):
             for array in arrays:
                 array[:] = recoded(array, moved)
 
-    def _held(self, window: Contents, column: str) -> np.ndarray:
+    def _held(self, state: WindowState, column: str) -> np.ndarray:
         """The codes of a column that windows may still need, and a few other numbers."""
-        live = window.subwindows.live()
-        low, high = (window.subwindows.table[live, end] for end in (HEAD, TAIL))
+        live = state.partitions.live()
+        low, high = (state.partitions.table[live, end] for end in (HEAD, TAIL))
         places = Runs(low, high, live).located()[0]
-        by_place, by_partition = self._codes(window, column)
+        by_place, by_partition = self._codes(state, column)
         found = np.concatenate([*(a[places] for a in by_place), *(a[live] for a in by_partition)])
         known = self._inputs.strings(column)
         return found[(found >= 0) & (found < known)].astype(np.int64)
 
-    def fold(self, window: Contents, low: int, high: int) -> None:
-        position, arrays, by_partition = window.position, window.regions, window.subwindows.arrays
+    def fold(self, state: WindowState, low: int, high: int) -> None:
+        position, arrays, by_partition = state.position, state.regions.arrays, state.partitions.arrays
         everything = np.empty(0, np.bool_)
         for columns, name in self._columns.items():
             if name not in self._counting:
@@ -260,7 +247,7 @@ class Ranges(Folding):
             present = self._inputs.present(columns)
             counts = by_partition[f"{name} counted"], arrays[f"{name} upto"], arrays[f"{name} own"]
             mask = everything if present is None else present
-            count_values(position, window.numbers, mask, low, high, *counts)
+            count_values(position, state.rows.numbers, mask, low, high, *counts)
         first, self._arrived = self._arrived - low, self._arrived + high - low
         for one in {one.key: one for one in self._asked}.values():
             name = self._parts[one.key]
@@ -269,9 +256,9 @@ class Ranges(Folding):
                 codes = self._inputs.codes(one.inputs)[0]
                 arrays[f"{name} codes"][position[low:high][kept]] = codes[low:high][kept]
             elif name in self._operations:
-                self._lift(window, one, name, first, low, high)
+                self._lift(state, one, name, first, low, high)
 
-    def _lift(self, window: Contents, one: Asked, name: str, first: int, low: int, high: int) -> None:
+    def _lift(self, state: WindowState, one: Asked, name: str, first: int, low: int, high: int) -> None:
         present = self._inputs.present(one.columns)
         inputs = self._inputs.codes(one.inputs)
         if isinstance(one.bound.partial, Scalars) and one.bound.partial.timed:
@@ -279,9 +266,9 @@ class Ranges(Folding):
         if present is not None:
             inputs.append(present)
         given = self._operations[name][present is not None]
-        cells = self._cells(window, name)
+        cells = self._cells(state, name)
         try:
-            self._call(given, put_rows, tuple(inputs), window.position, low, high, NOWHERE, cells)
+            self._call(given, put_rows, tuple(inputs), state.position, low, high, NOWHERE, cells)
         except Exception as problem:  # a user's function may raise anything
             if not one.own:
                 raise
@@ -290,9 +277,9 @@ class Ranges(Folding):
             spec = one.bound.partial
             raise lift_failed(spec, codes, rows) or named(spec, "combine", problem) from problem  # type: ignore[arg-type]
 
-    def _cells(self, window: Contents, name: str) -> tuple[np.ndarray, ...]:
+    def _cells(self, state: WindowState, name: str) -> tuple[np.ndarray, ...]:
         fields = range(len(self._operations[name][False].dtypes))
-        return tuple(window.regions[f"{name} f{i}"] for i in fields)
+        return tuple(state.regions.arrays[f"{name} f{i}"] for i in fields)
 
     def _call(self, given: Operations, loop: Any, *arguments: Any) -> None:
         # To find a loop by the source of its functions takes longer than a small batch in it.
@@ -304,35 +291,36 @@ class Ranges(Folding):
 
     # -- answers out -------------------------------------------------------------------------------
 
-    def answers(self, window: Contents, tape: Tape) -> pa.Table | None:
-        told = np.flatnonzero((tape.kind == TRIGGER) | (tape.kind == BEFORE_FLUSH))
-        partition, low, high = (np.ascontiguousarray(c[told]) for c in (tape.partition, tape.low, tape.high))
-        columns = dict(zip(window.subwindows.by, window.keys(partition), strict=True))
-        return pa.table(columns | self._answers(window, partition, low, high, tape.row[told]))
+    def answers(self, state: WindowState, events: np.ndarray) -> pa.Table | None:
+        is_due = (events[KIND] == TRIGGER) | (events[KIND] == BEFORE_FLUSH)
+        due = np.compress(is_due, events, axis=1)
+        partition, low, high = due[OF_PARTITION], due[FROM], due[UPTO]
+        columns = dict(zip(state.partitions.by, state.partitions.columns(partition), strict=True))
+        return pa.table(columns | self._answers(state, partition, low, high, due[OF_ROW]))
 
     def _answers(
-        self, window: Contents, partition: np.ndarray, low: np.ndarray, high: np.ndarray, row: np.ndarray
+        self, state: WindowState, partition: np.ndarray, low: np.ndarray, high: np.ndarray, row: np.ndarray
     ) -> dict[str, pa.Array]:
         made: dict[str, tuple[np.ndarray, ...]] = {}
         found = {}
         for one in self._asked:
-            part, arrays = self._parts[one.key], window.regions
+            part, arrays = self._parts[one.key], state.regions.arrays
             counts = self._columns[one.columns]
             n = high - low
             if counts in self._counting:
                 values_between(low, high, arrays[f"{counts} upto"], arrays[f"{counts} own"], n)
             if not self._is_fixed(one):
-                found[one.name] = self._from_codes(window, one, part, low, high)
+                found[one.name] = self._from_codes(state, one, part, low, high)
                 continue
             if part not in made:
-                made[part] = self._combined(window, one, part, partition, low, high)
+                made[part] = self._combined(state, one, part, partition, low, high)
             decoders = self._inputs.decoders(one.columns)
-            found[one.name] = one.lowered(list(made[part]), n, decoders, window, partition, row)
+            found[one.name] = one.lowered(list(made[part]), n, decoders, state, partition, row)
         return found
 
     def _combined(
         self,
-        window: Contents,
+        state: WindowState,
         one: Asked,
         part: str,
         partition: np.ndarray,
@@ -341,40 +329,40 @@ class Ranges(Folding):
     ) -> tuple[np.ndarray, ...]:
         if part not in self._operations:
             return ()
-        given, by_partition = self._operations[part][False], window.subwindows.arrays
+        given, by_partition = self._operations[part][False], state.partitions.arrays
         out = given.cells(len(partition))
         back = tuple(by_partition[f"{part} back{i}"] for i in range(len(out)))
         stacks = by_partition[f"{part} middle"], by_partition[f"{part} end"], back
-        table, cells = window.subwindows.table, self._cells(window, part)
+        table, cells = state.partitions.table, self._cells(state, part)
         if self._before is not None:
-            self._before.keep_overwritten(window, by_partition[f"{part} middle"])
+            self._before.keep_overwritten(state, by_partition[f"{part} middle"])
         ranges = partition, low, high, table, SHIFT
         with blaming(one.own, partial(named, one.bound.partial, "combine")):  # type: ignore[arg-type]
             self._call(given, answer, *ranges, cells, *stacks, given.identity, out)
         return out
 
     def _from_codes(
-        self, window: Contents, one: Asked, part: str, low: np.ndarray, high: np.ndarray
+        self, state: WindowState, one: Asked, part: str, low: np.ndarray, high: np.ndarray
     ) -> pa.Array:
-        codes, counts = window.regions[f"{part} codes"], self._columns[one.columns]
+        codes, counts = state.regions.arrays[f"{part} codes"], self._columns[one.columns]
         log = Log(codes.dtype.kind == "f")
         log.codes = codes
-        own = window.regions.get(f"{counts} own")
+        own = state.regions.arrays.get(f"{counts} own")
         if own is not None and len(own) and own.min() == 0:  # places of nulls, or of nothing
             before = np.concatenate([[0], np.cumsum(own > 0)])
             log.codes, low, high = codes[own > 0], before[low], before[high]
         return log.answers(one.bound, low, high, self._inputs.decoders(one.columns))
 
-    def summary(self, window: Contents, number: int) -> dict[str, Any]:
-        table = window.subwindows.table
+    def summary(self, state: WindowState, number: int) -> dict[str, Any]:
+        table = state.partitions.table
         ends = np.array([table[number, HEAD]]), np.array([table[number, TAIL]])
-        found = self._answers(window, np.array([number]), *ends, np.array([-1]))
+        found = self._answers(state, np.array([number]), *ends, np.array([-1]))
         return {name: column[0].as_py() for name, column in found.items()}
 
-    def save(self, window: Contents, writer: Writer) -> None:
+    def save(self, state: WindowState, writer: Writer) -> None:
         writer.array("arrived", np.array([self._arrived]))
         self._inputs.save(writer)
 
-    def load(self, window: Contents, reader: Reader) -> None:
+    def load(self, state: WindowState, reader: Reader) -> None:
         self._arrived = int(reader.array("arrived", np.int64)[0])
         self._inputs.load(reader)

@@ -54,7 +54,7 @@ def save(window: Contents, machine: Machine) -> bytes:
         if name not in SCRATCH:
             writer.array(f"partition {name}", array[live])
     if machine.folding is not None:
-        machine.folding.save(window, writer)
+        machine.folding.save(machine, writer)
     if not isinstance(machine.folding, InCells):
         places = _places(table)
         for name, array in machine.regions.arrays.items():
@@ -119,7 +119,7 @@ def _load(window: Contents, machine: Machine, reader: Reader) -> None:
     _place(machine, table, reader)
     partitions.table[:count] = table
     if machine.folding is not None:
-        machine.folding.load(window, reader)
+        machine.folding.load(machine, reader)
     reader.require_all_read()
     held = int((table[:, layout.TAIL] - table[:, layout.HEAD]).sum())
     machine.counters[[layout.SEQUENCE, layout.SUBWINDOWS, layout.TOTAL]] = sequence, count, held

@@ -15,7 +15,7 @@ every flush or trigger is a row of `tape.answers`. They also work for sliding wi
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,16 +25,13 @@ from windrow.engine.snapshot.parts import Reader, Writer
 from windrow.engine.user_functions import bind
 from windrow.errors import QueryError, StateError
 from windrow.policies.cells import FoldedCells
-from windrow.policies.folding import Asked, Folding, InCells
-from windrow.policies.inputs import Inputs
+from windrow.policies.folding import Folding, InCells
+from windrow.policies.inputs import Asked, Inputs
 from windrow.policies.layout import CELL
 from windrow.policies.ranges import Ranges
 from windrow.policies.spec import Spec, Tumbling
+from windrow.policies.window_state import WindowState
 from windrow.schema import require_columns
-
-if TYPE_CHECKING:
-    from windrow.policies.contents import Contents
-    from windrow.policies.tape import Tape
 
 
 class Summarizer:
@@ -53,8 +50,8 @@ class Summarizer:
 class Summaries(InCells):
     """A summarizer of the user's own for each cell that is in use."""
 
-    def __init__(self, make: Callable[[], Summarizer]) -> None:
-        super().__init__()
+    def __init__(self, make: Callable[[], Summarizer], schema: pa.Schema) -> None:
+        super().__init__([], Inputs(schema, [], []))
         self._make = make
         self._open: dict[int, Summarizer] = {}
         self._rows: pa.Table | None = None
@@ -66,16 +63,16 @@ class Summaries(InCells):
     def read(self, batch: pa.RecordBatch) -> None:
         self._rows = pa.Table.from_batches([batch])
 
-    def fold(self, window: Contents, low: int, high: int) -> None:
+    def fold(self, state: WindowState, low: int, high: int) -> None:
         assert self._rows is not None
-        cells = window.position[low:high]
+        cells = state.position[low:high]
         order = np.argsort(cells, kind="stable")
         order = order[np.searchsorted(cells[order], 0) :]
         first = np.flatnonzero(np.diff(cells[order], prepend=-1))
         groups = np.split(order, first[1:]) if len(order) else []
         # A user who looks at the order of calls finds that of the rows.
         for rows in sorted(groups, key=lambda group: int(group[0])):
-            cell, key = int(cells[rows[0]]), window.key_of(int(window.numbers[low + rows[0]]))
+            cell, key = int(cells[rows[0]]), state.partitions.key_of(int(state.rows.numbers[low + rows[0]]))
             try:
                 if cell not in self._open:
                     self._open[cell] = self._made(key)
@@ -95,7 +92,7 @@ class Summaries(InCells):
         problem.add_note(f"windrow: a summarizer raised; {note}, everything else is as it should be")
         self._problem = self._problem or problem
 
-    def answers(self, window: Contents, tape: Tape) -> None:
+    def answers(self, state: WindowState, events: np.ndarray) -> None:
         return None
 
     def empty(self, cells: np.ndarray) -> None:
@@ -112,16 +109,16 @@ class Summaries(InCells):
         if problem is not None:
             raise problem
 
-    def summary(self, window: Contents, number: int) -> Summarizer | None:
-        return self._open.get(int(window.subwindows.table[number, CELL]))
+    def summary(self, state: WindowState, number: int) -> Summarizer | None:
+        return self._open.get(int(state.partitions.table[number, CELL]))
 
-    def save(self, window: Contents, writer: Writer | Reader) -> None:
+    def save(self, state: WindowState, writer: Writer | Reader) -> None:
         raise StateError(
             "a window with a summarizer of the user's own has no snapshot: nobody knows what it keeps"
         )
 
-    def load(self, window: Contents, reader: Reader) -> None:
-        self.save(window, reader)
+    def load(self, state: WindowState, reader: Reader) -> None:
+        self.save(state, reader)
 
 
 def folding_of(
@@ -138,7 +135,7 @@ def folding_of(
             raise QueryError("a summarizer needs a tumbling window: in a sliding one rows leave one by one")
         if not callable(summarizer):
             raise QueryError(f"a summarizer is a class, or a function that makes one; not {summarizer!r}")
-        return Summaries(summarizer)
+        return Summaries(summarizer, schema)
     if not aggregates:
         return None
     asked = [_asked(name, aggregate, schema) for name, aggregate in aggregates.items()]

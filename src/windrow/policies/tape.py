@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from windrow.policies.contents import Contents
 from windrow.policies.events import NAMES, code_of
 from windrow.policies.layout import TAPE_WIDTH
-
-if TYPE_CHECKING:
-    from windrow.policies.contents import Contents
 
 
 def _column(place: int) -> property:

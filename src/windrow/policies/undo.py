@@ -18,13 +18,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from windrow.policies import layout
-from windrow.policies.folding import Folding
 from windrow.policies.log import count_rows
 from windrow.policies.steps import NOWHERE
 from windrow.policies.subwindows import rejoin
 
 if TYPE_CHECKING:
-    from windrow.policies.contents import Contents
     from windrow.policies.machine import Machine
 
 # Arrays by partition that mean nothing between two batches.
@@ -34,7 +32,7 @@ SCRATCH = ("need", "latest eviction", "latest trigger", "seen eviction", "seen t
 class Undo:
     """What a window was when this was made; rows of partitions `numbers` are about to be taken."""
 
-    def __init__(self, window: Contents, machine: Machine, numbers: np.ndarray) -> None:
+    def __init__(self, machine: Machine, numbers: np.ndarray) -> None:
         self._machine = machine
         self.rows = len(numbers)
         partitions = machine.partitions
@@ -43,8 +41,7 @@ class Undo:
         self._arrays = {name: a[touched] for name, a in partitions.arrays.items() if name not in SCRATCH}
         self._counters = machine.counters.copy()
         self._events = machine.tape[:, : machine.counters[layout.TAPE]].copy()
-        folding = Folding() if machine.folding is None else machine.folding
-        self._refold = folding.saved(window, touched)
+        self._refold = None if machine.folding is None else machine.folding.saved(machine, touched)
 
     def back(self) -> None:
         """Make the window what it was."""
@@ -55,7 +52,8 @@ class Undo:
         machine.counters[:] = self._counters
         machine.tape[:, : self._events.shape[1]] = self._events
         rejoin_all(machine)
-        self._refold()
+        if self._refold is not None:
+            self._refold()
         machine.position[: self.rows] = NOWHERE
         machine.forget_rows()
 

@@ -34,13 +34,14 @@ from windrow.policies import events, layout, state
 from windrow.policies.clock import Clock, RealClock
 from windrow.policies.guard import Guarded
 from windrow.policies.handlers import Handler
-from windrow.policies.machine import NO_ROWS, Machine, Rows
+from windrow.policies.machine import Machine
 from windrow.policies.options import column_names, require_options
 from windrow.policies.spec import Punct, Sliding, Spec, Tumbling
 from windrow.policies.summarizers import Summarizer, folding_of
 from windrow.policies.tape import Tape
 from windrow.policies.text import parse
 from windrow.policies.undo import Undo
+from windrow.policies.window_state import NO_ROWS, Rows
 
 _EVERY_WINDOW = frozenset(events.NAMES) - events.TUMBLING - events.SLIDING
 
@@ -105,12 +106,12 @@ class Window(Guarded):
             read = machine.read(batch)
             machine.begin()
             now = self.clock.now()
-            machine.make_room(self, read, batch)
+            machine.make_room(read, batch)
             self._pass_time(now, f"none of {read.count} rows was taken")
             if read.doubtful:
                 machine.require_forward(read, self._rehearsed(read, now))
             may_fail = self.can_take_back or machine.may_fail(read, self.taken)
-            self._undo = Undo(self, machine, read.numbers) if may_fail else None
+            self._undo = Undo(machine, read.numbers) if may_fail else None
             try:
                 self._drive(lambda: machine.run(read, now), self._told_and_selected)
             except BaseException as problem:
@@ -123,7 +124,7 @@ class Window(Guarded):
 
     def _rehearsed(self, rows: Rows, now: int) -> np.ndarray:
         """The partitions that these rows evict."""
-        undo = Undo(self, self._machine, rows.numbers)
+        undo = Undo(self._machine, rows.numbers)
         try:
             return self._rehearse(lambda: self._machine.run(rows, now))
         finally:
@@ -213,11 +214,11 @@ class Window(Guarded):
             raise
 
     def _end(self, rows: Rows) -> Tape:
-        tape = self._machine.end(self, rows)
+        columns, answers = self._machine.end(rows)
         self.taken += rows.count
         if self._machine.folding is not None:
             self._machine.folding.complain()
-        return tape
+        return Tape(self, columns, answers)
 
     def check(self, batch: pa.RecordBatch) -> None:
         """An error if `insert` would refuse these rows; none is taken."""

@@ -32,7 +32,7 @@ from windrow.engine.partials.scalars import lower_values
 from windrow.engine.user_functions import bind, blame, lower_failed, named
 from windrow.engine.windows import Due
 from windrow.errors import DataError, QueryError
-from windrow.policies.folding import blaming
+from windrow.policies.inputs import blaming
 from windrow.rolling.codes import require_codes
 from windrow.schema import require_columns
 
