@@ -13,12 +13,6 @@ KNOTS = [
     {"engine.operator", "engine.snapshot", "engine.snapshot.format"},
     {"engine.partials.merging", "engine.partials.scalars"},
     {"engine.spanning.engine", "engine.spanning.parcels"},
-    {
-        "spark.policies.driven",
-        "spark.policies.inbox",
-        "spark.policies.rows",
-        "spark.policies.task",
-    },
 ]
 
 

@@ -18,9 +18,10 @@ from windrow.errors import DataError, StateError
 from windrow.measure import Measure
 from windrow.spark import state
 from windrow.spark.payload import pack, unpack
-from windrow.spark.policies.driven import Driven
+from windrow.spark.policies.bucket_runner import BucketRunner
 from windrow.spark.policies.fitting import fitted
-from windrow.spark.policies.task import COPY, PUNCTUATION, TAG, TIME, PolicyTask
+from windrow.spark.policies.rows import COPY, PUNCTUATION, TAG, TIME
+from windrow.spark.policies.task import PolicyTask
 from windrow.spark.state import Worker
 from windrow.spark.stateful import Stateful
 
@@ -123,7 +124,9 @@ def test_a_bucket_gives_what_the_embedded_operator_does_in_order_of_time(
 def test_bounded_data_is_answered_to_the_end(name: str) -> None:
     table = rows(200, seed=4)
     task = task_of(CASES[name]())
-    given = Driven(task).answer([travelling(task, table.slice(0, 90)), travelling(task, table.slice(90))])
+    given = BucketRunner(task).answer(
+        [travelling(task, table.slice(0, 90)), travelling(task, table.slice(90))]
+    )
     want = answered(CASES[name](), table, finish=True)
     assert pa.concat_tables(given).to_pylist() == want.to_pylist()
 
@@ -235,17 +238,19 @@ def test_a_delta_column_that_goes_back_is_named_with_its_row() -> None:
     table = rows(3, seed=1).set_column(3, "id", pa.array([1, 2, 1]))
     table = table.set_column(0, "ts", pa.array([1, 2, 3], SCHEMA.field("ts").type))
     with pytest.raises(DataError, match=r"column 'id', row 2.*in the order in which they come to the window"):
-        Driven(task).answer([travelling(task, table)])
+        BucketRunner(task).answer([travelling(task, table)])
 
 
 @pytest.mark.parametrize("what", ["operator", "waiting", "about"])
 def test_a_snapshot_that_lacks_a_part_is_refused(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from windrow.spark.policies import driven
+    from windrow.spark.policies import bucket_runner
 
     task = task_of(CASES["sort"]())
-    whole = driven.framed
+    whole = bucket_runner.framed
     monkeypatch.setattr(
-        driven, "framed", lambda told, parts: whole(told, {n: p for n, p in parts.items() if n != what})
+        bucket_runner,
+        "framed",
+        lambda told, parts: whole(told, {n: p for n, p in parts.items() if n != what}),
     )
     with pytest.raises(StateError, match=f"lacks a part, or has a wrong one: '{what}'"):
         task.restored(task.operator().snapshot())

@@ -12,7 +12,8 @@ from windrow.measure import Measure
 from windrow.policies.operators import Aggregate, Operator
 from windrow.policies.spec import Delta
 from windrow.spark.compatibility import pickled
-from windrow.spark.policies.task import TAG, TIME, PolicyTask, Port
+from windrow.spark.policies.rows import TAG, TIME, Port
+from windrow.spark.policies.task import PolicyTask
 from windrow.spark.schema import result_schema
 
 

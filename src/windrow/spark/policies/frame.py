@@ -17,7 +17,8 @@ from windrow.schema import require_columns
 from windrow.spark.compatibility import require_supported, spark_schema
 from windrow.spark.gather import buckets_of
 from windrow.spark.policies.fitting import fitted, read_by
-from windrow.spark.policies.task import COPY, PUNCTUATION, PolicyTask
+from windrow.spark.policies.rows import COPY, PUNCTUATION
+from windrow.spark.policies.task import PolicyTask
 from windrow.spark.results import results
 from windrow.spark.schema import arrow_schema, named, watermarked
 from windrow.spark.stages import bucket_of, require_streamable, scattered, streamed
@@ -37,8 +38,8 @@ def gather(task: PolicyTask) -> Stage:
 
     def stage(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _, parts in buckets_of(batches):
-            driven = task.operator()
-            yield from results(task, driven.answer(parts), driven)
+            runner = task.operator()
+            yield from results(task, runner.answer(parts), runner)
 
     return stage
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 from windrow.engine.columns import shown, ticks_of, whole
 from windrow.errors import DataError
 from windrow.measure import Measure, Tick
-from windrow.spark.policies.task import PUNCTUATION, TAG, TIME
+from windrow.spark.policies.rows import PUNCTUATION, TAG, TIME
 
 
 class Judge:

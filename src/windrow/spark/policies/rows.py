@@ -9,28 +9,59 @@ windrow time   windrow tag   id   name   id_right         a join, with the colum
 
 from __future__ import annotations
 
-import numpy as np
+import hashlib
+import pickle
+from dataclasses import dataclass
+from typing import Any
+
 import pyarrow as pa
 
-from windrow.errors import DataError
-from windrow.policies.operators import Join, Operator
-from windrow.policies.ports import Punctuated
-from windrow.spark.policies.task import PUNCTUATION, TAG, Port
+from windrow.measure import Measure
+
+# Columns that travel before those of the inputs; no user's column is likely to be called so.
+TIME, TAG = "windrow time", "windrow tag"
+# Tags below these are the numbers of inputs.
+PUNCTUATION, COPY = 2, 3
 
 
-def fed(operator: Operator, ports: tuple[Port, ...], rows: pa.RecordBatch) -> pa.Table:
-    """Let rows into an operator, in the order that they have; what it gives out."""
-    tags = rows.column(TAG).to_numpy()
-    try:
-        if isinstance(operator, Join):
-            places = [np.flatnonzero(tags == side) for side in (0, 1)]
-            left, right = (port.table(rows.take(pa.array(p))) for port, p in zip(ports, places, strict=True))
-            return operator.process_together((left, right), (places[0], places[1]))[0].table
-        ends = tags >= PUNCTUATION
-        if not ends.any():
-            return operator.process(ports[0].table(rows))[0].table
-        kept = ports[0].table(rows.filter(pa.array(~ends)))
-        return operator.process(Punctuated(kept, np.cumsum(~ends)[ends]))[0].table
-    except DataError as error:
-        where = "rows are counted in their bucket, in the order in which they come to the window"
-        raise DataError(error.column, error.row, error.value, f"{error.problem} ({where})") from None
+@dataclass(frozen=True)
+class Port:
+    """An input: its columns, which begin at place `first` of a travelling row."""
+
+    schema: pa.Schema
+    first: int
+
+    def table(self, rows: pa.RecordBatch) -> pa.Table:
+        """The rows of this input as its operator knows them."""
+        columns = rows.columns[self.first : self.first + len(self.schema)]
+        return pa.Table.from_arrays(columns, schema=self.schema)
+
+
+@dataclass(frozen=True)
+class BucketSpec:
+    """What a bucket runs, and on which rows.
+
+    `recipe` makes the operator, `described` is what it does; `measure` is that of the time by which rows are
+    ordered, None where a clock drives the operator. `columns` are those that travel besides time and tag, `schema`
+    all that do, `result` those that Spark expects back.
+    """
+
+    recipe: bytes
+    described: str
+    ports: tuple[Port, ...]
+    measure: Measure | None
+    schema: pa.Schema
+    columns: pa.Schema
+    result: pa.Schema
+    buckets: int
+
+    def made(self, clock: Any) -> Any:
+        """A fresh operator on this clock."""
+        kind, args, options = pickle.loads(self.recipe)
+        return kind(*args, **options, **({"clock": clock} if self.measure is None else {}))
+
+    def identity(self) -> str:
+        """What must not change between two runs: what the operator does, on which columns, over how many buckets."""
+        columns = [f"{field.name} {field.type}" for field in (*self.schema, *self.result)]
+        said = "\n".join([self.described, *columns, str(self.buckets)])
+        return hashlib.sha256(said.encode()).hexdigest()

@@ -6,60 +6,26 @@ it as bytes, and nothing here needs windows before there are rows.
 
 from __future__ import annotations
 
-import hashlib
-import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from windrow.measure import Measure
+from windrow.spark.policies.rows import BucketSpec
 from windrow.spark.task import typed
 
 if TYPE_CHECKING:
-    from windrow.policies.operators.base import Operator
     from windrow.spark.micro_batch import MicroBatch
-    from windrow.spark.policies.driven import Driven
+    from windrow.spark.policies.bucket_runner import BucketRunner
     from windrow.spark.policies.inbox import Judge
 
 
-# Columns that travel before those of the inputs, see `rows`; no user's column is likely to be called so.
-TIME, TAG = "windrow time", "windrow tag"
-# Tags below these are the numbers of inputs.
-PUNCTUATION, COPY = 2, 3
-
-
 @dataclass(frozen=True)
-class Port:
-    """An input: its columns, which begin at place `first` of a travelling row."""
+class PolicyTask(BucketSpec):
+    """A bucket as `windrow.spark.task.Work`: what Spark's stages ask of it."""
 
-    schema: pa.Schema
-    first: int
-
-    def table(self, rows: pa.RecordBatch) -> pa.Table:
-        """The rows of this input as its operator knows them."""
-        columns = rows.columns[self.first : self.first + len(self.schema)]
-        return pa.Table.from_arrays(columns, schema=self.schema)
-
-
-@dataclass(frozen=True)
-class PolicyTask:
-    """See `windrow.spark.task.Work`.
-
-    `recipe` makes the operator, `described` is what it does; `measure` is that of the time by which rows are
-    ordered, None where a clock drives the operator. `columns` are those that travel besides time and tag.
-    """
-
-    recipe: bytes
-    described: str
-    ports: tuple[Port, ...]
-    measure: Measure | None
-    schema: pa.Schema
-    columns: pa.Schema
-    result: pa.Schema
     side_rows: bool
-    buckets: int
     combine: bool = False
     why_late: str = "came when the watermark had passed it"
 
@@ -67,11 +33,6 @@ class PolicyTask:
     def clocked(self) -> bool:
         """See `Work`."""
         return self.measure is None
-
-    def made(self, clock: Any) -> Operator:
-        """A fresh operator on this clock."""
-        kind, args, options = pickle.loads(self.recipe)
-        return kind(*args, **options, **({"clock": clock} if self.clocked else {}))
 
     def judge(self) -> Judge:
         """See `Work`."""
@@ -83,34 +44,26 @@ class PolicyTask:
         """See `Work`."""
         return typed(batch, self.schema)
 
-    def operator(self) -> Driven:
+    def operator(self) -> BucketRunner:
         """See `Work`."""
-        from windrow.spark.policies.driven import Driven
+        return self.restored(None)
 
-        return Driven(self)
-
-    def restored(self, state: bytes) -> Driven:
+    def restored(self, state: bytes | None) -> BucketRunner:
         """See `Work`."""
-        from windrow.spark.policies.driven import Driven
+        from windrow.spark.policies.bucket_runner import BucketRunner
 
-        return Driven(self, state)
+        return BucketRunner(self, state)
 
-    def apply(self, operator: Driven, batch: MicroBatch) -> list[pa.Table]:
+    def apply(self, operator: BucketRunner, batch: MicroBatch) -> list[pa.Table]:
         """See `Work`."""
         return operator.apply(batch)
 
-    def replay(self, operator: Driven, batches: Iterator[MicroBatch]) -> None:
+    def replay(self, operator: BucketRunner, batches: Iterator[MicroBatch]) -> None:
         """See `Work`."""
         for batch in batches:
             operator.apply(batch)
             operator.late(), operator.bad()
 
-    def timer(self, operator: Driven, instant: int) -> int:
+    def timer(self, operator: BucketRunner, instant: int) -> int:
         """See `Work`: the next move of the watermark, or what is due next on the clock."""
         return operator.due if self.clocked else instant + 1
-
-    def identity(self) -> str:
-        """See `Work`: what the operator does, on which columns, over how many buckets."""
-        columns = [f"{field.name} {field.type}" for field in (*self.schema, *self.result)]
-        said = "\n".join([self.described, *columns, str(self.buckets)])
-        return hashlib.sha256(said.encode()).hexdigest()

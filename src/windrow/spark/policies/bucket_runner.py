@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -20,18 +19,16 @@ import pyarrow as pa
 from windrow.engine.columns import whole
 from windrow.engine.metrics import Counters
 from windrow.engine.snapshot.parts import stream_of, table_of
-from windrow.errors import StateError
+from windrow.errors import DataError, StateError
 from windrow.policies.clock import VirtualClock
+from windrow.policies.operators import Join, Operator
 from windrow.policies.operators.state import framed, unframed
+from windrow.policies.ports import Punctuated
 from windrow.policies.window import Window
 from windrow.spark.micro_batch import NONE, MicroBatch, ticks
 from windrow.spark.payload import unpack
 from windrow.spark.policies.inbox import Inbox
-from windrow.spark.policies.rows import fed
-from windrow.spark.policies.task import PUNCTUATION, TAG, TIME
-
-if TYPE_CHECKING:
-    from windrow.spark.policies.task import PolicyTask
+from windrow.spark.policies.rows import PUNCTUATION, TAG, TIME, BucketSpec
 
 MILLISECOND = 1_000_000
 # So many rows go into an operator at once.
@@ -54,13 +51,13 @@ class Size:
     bytes: int
 
 
-class Driven:
-    """See the module."""
+class BucketRunner:
+    """An operator over the rows of one bucket, and its state as bytes."""
 
-    def __init__(self, task: PolicyTask, state: bytes | None = None) -> None:
+    def __init__(self, task: BucketSpec, state: bytes | None = None) -> None:
         self._task = task
         self._clock = SteppedClock()
-        self._operator = task.made(self._clock)
+        self._operator: Operator = task.made(self._clock)
         self._inbox = None if task.measure is None else Inbox(task.measure, task.schema)
         self._late: list[pa.RecordBatch] = []
         self.counters = Counters()
@@ -108,7 +105,26 @@ class Driven:
 
     def _feed(self, rows: pa.RecordBatch) -> list[pa.Table]:
         parts = (rows.slice(begin, ROWS) for begin in range(0, rows.num_rows, ROWS))
-        return [fed(self._operator, self._task.ports, part) for part in parts]
+        return [self._fed(part) for part in parts]
+
+    def _fed(self, rows: pa.RecordBatch) -> pa.Table:
+        """Let rows into the operator, in the order that they have; what it gives out."""
+        operator, ports, tags = self._operator, self._task.ports, rows.column(TAG).to_numpy()
+        try:
+            if isinstance(operator, Join):
+                places = [np.flatnonzero(tags == side) for side in (0, 1)]
+                left, right = (
+                    port.table(rows.take(pa.array(p))) for port, p in zip(ports, places, strict=True)
+                )
+                return operator.process_together((left, right), (places[0], places[1]))[0].table
+            ends = tags >= PUNCTUATION
+            if not ends.any():
+                return operator.process(ports[0].table(rows))[0].table
+            kept = ports[0].table(rows.filter(pa.array(~ends)))
+            return operator.process(Punctuated(kept, np.cumsum(~ends)[ends]))[0].table
+        except DataError as error:
+            where = "rows are counted in their bucket, in the order in which they come to the window"
+            raise DataError(error.column, error.row, error.value, f"{error.problem} ({where})") from None
 
     # -- what is told of them --------------------------------------------------------------------
 
