@@ -20,7 +20,7 @@ from windrow.engine.user_functions import blame
 from windrow.policies.events import BEFORE_FLUSH
 from windrow.policies.folding import InCells
 from windrow.policies.inputs import Asked, Inputs
-from windrow.policies.layout import CELL, FLAGS, KIND, LIVE, OF_PARTITION, OF_ROW, OF_TUPLE
+from windrow.policies.layout import KIND, LIVE, OF_PARTITION, OF_ROW, OF_TUPLE, of
 from windrow.policies.window_state import WindowState
 
 _UNTIMED = np.empty(0, np.int64)
@@ -66,7 +66,7 @@ class FoldedCells(InCells):
 
     def saved(self, state: WindowState, touched: np.ndarray) -> Callable[[], None]:
         table = state.partitions.table[touched]
-        cells = table[(table[:, FLAGS] & LIVE > 0) & (table[:, CELL] >= 0), CELL]
+        cells = table[(table[:, of.FLAGS] & LIVE > 0) & (table[:, of.CELL] >= 0), of.CELL]
         kept = [store.save(cells, 1) for store in self._stores.values()]
         taken = self._taken
 
@@ -113,7 +113,7 @@ class FoldedCells(InCells):
         return one.lowered(fields, n, decoders, state, partition, row)
 
     def summary(self, state: WindowState, number: int) -> dict[str, Any]:
-        cell = int(state.partitions.table[number, CELL])
+        cell = int(state.partitions.table[number, of.CELL])
         if cell < 0:
             return {one.name: None for one in self._asked}
         chosen, partition, row = (np.array([value]) for value in (cell, number, -1))
@@ -122,7 +122,7 @@ class FoldedCells(InCells):
 
     def save(self, state: WindowState, writer: Writer) -> None:
         writer.array("taken", np.array([self._taken]))
-        cells = state.partitions.table[_in_use(state), CELL]
+        cells = state.partitions.table[_in_use(state), of.CELL]
         for i, store in enumerate(self._stores.values()):
             for name, array in store.save(cells, 1).items():
                 writer.array(f"store {i} {name}", array)
@@ -131,7 +131,7 @@ class FoldedCells(InCells):
     def load(self, state: WindowState, reader: Reader) -> None:
         self._taken = int(reader.array("taken", np.int64)[0])
         used = _in_use(state)
-        state.partitions.table[used, CELL] = np.arange(len(used))
+        state.partitions.table[used, of.CELL] = np.arange(len(used))
         self.start_with(len(used), state.counters)
         for i, store in enumerate(self._stores.values()):
             store.load(reader.arrays(f"store {i} "), np.arange(len(used)), 1)
@@ -141,7 +141,7 @@ class FoldedCells(InCells):
 def _in_use(state: WindowState) -> np.ndarray:
     """The partitions that have a cell."""
     numbers = np.sort(state.partitions.live())
-    return numbers[state.partitions.table[numbers, CELL] >= 0]
+    return numbers[state.partitions.table[numbers, of.CELL] >= 0]
 
 
 def _store(one: Asked) -> Numbers:

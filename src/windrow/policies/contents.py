@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate
 from windrow.errors import QueryError
-from windrow.policies import layout
 from windrow.policies.clock import Clock
+from windrow.policies.layout import of
 from windrow.policies.log import Log
 from windrow.policies.machine import Machine
 from windrow.policies.partitions import Partitions
@@ -29,7 +29,7 @@ class Contents:
 
     def __len__(self) -> int:
         """How many rows all subwindows hold."""
-        return int(self._machine.counters[layout.TOTAL])
+        return int(self._machine.counters[of.TOTAL])
 
     def partitions(self) -> pa.Table:
         """A row for each subwindow, oldest first: its key, its size, and when it was created and updated."""
@@ -40,11 +40,11 @@ class Contents:
         partitions = self._machine.partitions
         table = partitions.table[numbers]
         told = {
-            "size": table[:, layout.TAIL] - table[:, layout.HEAD],
-            "updates": table[:, layout.UPDATES],
-            "created": table[:, layout.CREATED_AT],
-            "updated": table[:, layout.UPDATED_AT],
-            "age": self.clock.now() - table[:, layout.UPDATED_AT],
+            "size": table[:, of.TAIL] - table[:, of.HEAD],
+            "updates": table[:, of.UPDATES],
+            "created": table[:, of.CREATED_AT],
+            "updated": table[:, of.UPDATED_AT],
+            "age": self.clock.now() - table[:, of.UPDATED_AT],
         }
         keys = dict(zip(partitions.by, partitions.columns(numbers), strict=True))
         return pa.table(keys | {name: pa.array(values) for name, values in told.items()})
@@ -55,7 +55,7 @@ class Contents:
         if number is None:
             return self.rows_between(0, 0)
         table = self._machine.partitions.table
-        return self.rows_between(int(table[number, layout.HEAD]), int(table[number, layout.TAIL]))
+        return self.rows_between(int(table[number, of.HEAD]), int(table[number, of.TAIL]))
 
     def rows_between(self, low: int, high: int) -> pa.Table:
         """The rows of a range of `order`."""

@@ -16,7 +16,7 @@ from windrow.engine.cache import jit
 from windrow.engine.columns import ticks_of
 from windrow.errors import DataError, QueryError
 from windrow.measure import Measure
-from windrow.policies.layout import FLAGS, LIVE
+from windrow.policies.layout import LIVE, of
 from windrow.policies.spec import Delta
 from windrow.rolling.codes import refuse_first
 from windrow.schema import require_columns
@@ -40,7 +40,7 @@ def first_backwards(numbers, values, last, table, seen, latest, batch, at, victi
             if values[i] < latest[p]:
                 return i
         else:
-            if seen[p] != -batch and table[p, FLAGS] & LIVE and values[i] < last[p]:
+            if seen[p] != -batch and table[p, of.FLAGS] & LIVE and values[i] < last[p]:
                 return i
             seen[p] = batch
         latest[p] = values[i]

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from windrow.engine.snapshot.parts import Reader, Writer
 from windrow.policies.inputs import Asked, Inputs
-from windrow.policies.layout import CELL, CLOSED, FREE
+from windrow.policies.layout import of
 from windrow.policies.spec import Spec
 from windrow.policies.window_state import WindowState
 
@@ -102,37 +102,37 @@ class InCells(Folding):
         fresh = np.arange(self.capacity - 1, old - 1, -1)
         self.free = np.concatenate([fresh, np.empty(self.capacity - len(fresh), np.int64)])
         self.closed = np.concatenate(
-            [self.closed[: g[CLOSED]], np.empty(self.capacity - int(g[CLOSED]), np.int64)]
+            [self.closed[: g[of.CLOSED]], np.empty(self.capacity - int(g[of.CLOSED]), np.int64)]
         )
-        g[FREE] = len(fresh)
+        g[of.FREE] = len(fresh)
         self.resize(old)
 
     def start_with(self, used: int, g: np.ndarray) -> None:
         """Have these first cells in use, and others free."""
         while self.capacity < used:
             self.grow(g)
-        g[FREE] = self.capacity - used
-        self.free[: g[FREE]] = np.arange(self.capacity - 1, used - 1, -1)
+        g[of.FREE] = self.capacity - used
+        self.free[: g[of.FREE]] = np.arange(self.capacity - 1, used - 1, -1)
 
     def release(self, g: np.ndarray) -> None:
         """Cells that were closed in this call can be used again."""
-        closed = self.closed[: g[CLOSED]]
+        closed = self.closed[: g[of.CLOSED]]
         if len(closed):
             self.empty(closed)
-            self.free[g[FREE] : g[FREE] + len(closed)] = closed
-            g[FREE] += len(closed)
-        g[CLOSED] = 0
+            self.free[g[of.FREE] : g[of.FREE] + len(closed)] = closed
+            g[of.FREE] += len(closed)
+        g[of.CLOSED] = 0
 
     def release_but(self, state: WindowState) -> None:
         """All cells are free but those of subwindows."""
         table, g = state.partitions.table, state.counters
         used = np.zeros(self.capacity, np.bool_)
-        cells = table[state.partitions.live(), CELL]
+        cells = table[state.partitions.live(), of.CELL]
         used[cells[cells >= 0]] = True
         free = np.flatnonzero(~used)
         self.empty(free)
         self.free[: len(free)] = free
-        g[FREE], g[CLOSED] = len(free), 0
+        g[of.FREE], g[of.CLOSED] = len(free), 0
 
     def resize(self, old: int) -> None:
         """There were `old` cells, and are `capacity` now."""

@@ -11,6 +11,7 @@ from windrow.errors import QueryError, StateError
 from windrow.policies import layout
 from windrow.policies.clock import Call, weakly
 from windrow.policies.handlers import Handled
+from windrow.policies.layout import of
 from windrow.policies.tape import Tape
 
 
@@ -54,11 +55,11 @@ class Guarded(Handled):
     def _schedule(self) -> None:
         """Be called by the clock when something is due."""
         machine = self._machine
-        if not machine.settings[layout.CLOCKED]:
+        if not machine.settings[of.CLOCKED]:
             return
         deadline = layout.NEVER
-        if machine.counters[layout.DUES]:
-            deadline = int(machine.partitions.table[machine.partitions.dues[0], layout.DUE])
+        if machine.counters[of.DUES]:
+            deadline = int(machine.partitions.table[machine.partitions.dues[0], of.DUE])
         before = self._call
         if before is not None and before.deadline == deadline:
             return
@@ -89,7 +90,7 @@ class Guarded(Handled):
             if self._call is not None:
                 self._call.cancel()
                 self._call = None
-            self._machine.settings[layout.CLOCKED] = 0
+            self._machine.settings[of.CLOCKED] = 0
 
     def __del__(self) -> None:
         if self._call is not None:

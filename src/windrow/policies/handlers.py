@@ -14,6 +14,7 @@ import numpy as np
 from windrow.errors import QueryError, UserFunctionError
 from windrow.policies import events, layout
 from windrow.policies.contents import Contents
+from windrow.policies.layout import of
 from windrow.policies.spec import Sliding, Spec, Tumbling
 from windrow.policies.tape import Event, Tape
 
@@ -36,7 +37,7 @@ class Handled(Contents):
         self._require_event(name)
         if not callable(handler):
             raise QueryError(f"a handler of {name!r} is a function of an event, not {handler!r}")
-        self._machine.want(name, layout.STOP)
+        self._machine.want(name, of.STOP)
         self._handlers.setdefault(events.code_of(name), []).append(handler)
 
     def on_before_insert(self, handler: Handler) -> None:
@@ -60,7 +61,7 @@ class Handled(Contents):
         for name in names:
             self._require_event(name)
         for name in names:
-            self._machine.want(name, layout.RECORD)
+            self._machine.want(name, of.RECORD)
 
     def on_tape(self, consumer: Callable[[Tape], None]) -> None:
         """Have `consumer(tape)` called with what the clock makes happen between calls."""
@@ -83,27 +84,27 @@ class Handled(Contents):
                 self._tell(self._event())
             elif status == layout.NEEDS_CHOICE:
                 machine.chosen = choose(self._event())
-                machine.counters[[layout.CHOSEN, layout.CHOSEN_AT]] = len(machine.chosen), 0
+                machine.counters[[of.CHOSEN, of.CHOSEN_AT]] = len(machine.chosen), 0
             else:
                 machine.grow(status)
 
     def _finish(self, step: Callable[[], int]) -> None:
         """Run a loop to its end alone."""
         settings = self._machine.settings
-        stop, settings[layout.STOP] = int(settings[layout.STOP]), 0
+        stop, settings[of.STOP] = int(settings[of.STOP]), 0
         try:
             self._drive(step, self._least_recent)
         finally:
-            settings[layout.STOP] = stop
+            settings[of.STOP] = stop
 
     def _rehearse(self, step: Callable[[], int]) -> np.ndarray:
         """Run a loop to its end to see which partitions it evicts, as columns of a tape."""
         machine, settings = self._machine, self._machine.settings
-        wanted, begin = settings.copy(), int(machine.counters[layout.TAPE])
-        settings[layout.RECORD], settings[layout.STOP] = events.mask_of(["partition_eviction"]), 0
+        wanted, begin = settings.copy(), int(machine.counters[of.TAPE])
+        settings[of.RECORD], settings[of.STOP] = events.mask_of(["partition_eviction"]), 0
         try:
             self._drive(step, self._selected)
-            return machine.tape[:, begin : machine.counters[layout.TAPE]].copy()
+            return machine.tape[:, begin : machine.counters[of.TAPE]].copy()
         finally:
             settings[:] = wanted
 
@@ -123,7 +124,7 @@ class Handled(Contents):
 
     def _least_recent(self, event: Event) -> np.ndarray:
         candidates = self._candidates(event)
-        return candidates[[np.argmin(self._machine.partitions.table[candidates, layout.UPDATED])]]
+        return candidates[[np.argmin(self._machine.partitions.table[candidates, of.UPDATED])]]
 
     def _told_and_selected(self, event: Event) -> np.ndarray:
         self._tell(event)

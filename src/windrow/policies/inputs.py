@@ -92,9 +92,10 @@ def blaming(own: bool, error: Callable[[Exception], Exception]) -> Iterator[None
 class Inputs:
     """A coder for each column. `read` takes a batch in; `codes` and `present` then tell of its rows."""
 
-    def __init__(self, schema: pa.Schema, coded: list[str], counted: list[str]) -> None:
-        """`coded` columns are read; of `counted` ones only matters which values are null."""
-        require_columns(schema, (*coded, *counted))
+    def __init__(self, schema: pa.Schema, asked: list[Asked]) -> None:
+        coded = list(dict.fromkeys(column for one in asked for column in one.inputs))
+        counted = [column for one in asked for column in one.columns]
+        require_columns(schema, tuple(counted))
         self._coders = {name: Coder(name, schema.field(name).type) for name in coded}
         self._columns = list(dict.fromkeys([*coded, *counted]))
         self._codes: dict[str, np.ndarray] = {}

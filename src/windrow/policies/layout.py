@@ -1,5 +1,8 @@
 """The numbers that compiled loops and Python share: the columns of a subwindow, settings and counters.
 
+Places in these three are read as `table[p, of.HEAD]`, `s[of.SIZE]` and `g[of.ROW]`, and kinds of policies as
+`s[of.EVICTION] == by.COUNT`. To compiled code they are constants.
+
 A subwindow is a row of one int64 table. What a loop asks about for each row of data lies together, in one cache line:
 
     HEAD, TAIL     its content is order[HEAD:TAIL], oldest first; with a summarizer, TAIL - HEAD rows were taken
@@ -21,27 +24,31 @@ and behind it what is needed now and then:
 
 from __future__ import annotations
 
-HEAD, TAIL, FLAGS, CELL, SINCE, FILLED, UPDATES, UPDATED_AT = 0, 1, 2, 3, 4, 5, 6, 7
-START, END, CREATED, UPDATED, CREATED_AT, BEFORE, AFTER, PLACE = 8, 9, 10, 11, 12, 13, 14, 15
-NEXT, DUE, DUE_PHASE, DUE_PLACE, SHIFT = 16, 17, 18, 19, 20
+from collections import namedtuple
+
+Places = namedtuple(
+    "Places",
+    # The columns of a subwindow.
+    "HEAD TAIL FLAGS CELL SINCE FILLED UPDATES UPDATED_AT "
+    "START END CREATED UPDATED CREATED_AT BEFORE AFTER PLACE NEXT DUE DUE_PHASE DUE_PLACE SHIFT "
+    # Settings: what the spec says, and which events are wanted.
+    "SLIDING EVICTION SIZE TRIGGERING EVERY PARTITIONS LIMIT SELECTION PARTIAL FOLDED RECORD STOP CLOCKED SLICE "
+    # Counters of a window. ROW and PHASE say where a loop that was left goes on.
+    "ROW PHASE TAPE SUBWINDOWS TOTAL SEQUENCE FIRST LAST HEAP DUES FREE CLOSED CHOSEN CHOSEN_AT VICTIM",
+)
+SETTINGS, COUNTERS = 14, 15
+of = Places(*range(21), *range(SETTINGS), *range(COUNTERS))
 WIDTH = 24
 
 LIVE, FULL, REFERRED = 1, 2, 4
 
-# Settings: what the spec says, and which events are wanted.
-SLIDING, EVICTION, SIZE, TRIGGERING, EVERY = 0, 1, 2, 3, 4
-PARTITIONS, LIMIT, SELECTION, PARTIAL, FOLDED, RECORD, STOP, CLOCKED, SLICE = 5, 6, 7, 8, 9, 10, 11, 12, 13
-SETTINGS = 14
-
-# Policies, partition evictions and selections.
-NONE, COUNT, DELTA, TIME, PUNCT = 0, 1, 2, 3, 4
-PARTITION_COUNT, TUPLE_COUNT, PARTITION_AGE = 1, 2, 3
-LEAST_RECENT, LEAST_FREQUENT, FIRST_CREATED, BY_FUNCTION = 0, 1, 2, 3
-
-# Counters of a window. ROW and PHASE say where a loop that was left goes on.
-ROW, PHASE, TAPE, SUBWINDOWS, TOTAL, SEQUENCE, FIRST, LAST, HEAP, DUES, FREE, CLOSED = range(12)
-CHOSEN, CHOSEN_AT, VICTIM = 12, 13, 14
-COUNTERS = 15
+Policies = namedtuple(
+    "Policies",
+    "NONE COUNT DELTA TIME PUNCT "
+    "PARTITION_COUNT TUPLE_COUNT PARTITION_AGE LEAST_RECENT LEAST_FREQUENT FIRST_CREATED FUNCTION",
+)
+# Policies, partition evictions, and selections.
+by = Policies(*range(5), *range(1, 4), *range(4))
 
 # Why a loop returned.
 DONE, STOPPED, NEEDS_TAPE, NEEDS_CELLS, NEEDS_CHOICE = 0, 1, 2, 3, 4

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from windrow.engine.cache import jit
 from windrow.engine.columns import takeable
-from windrow.policies.layout import END, FLAGS, HEAD, LIVE, SHIFT, START, TAIL
+from windrow.policies.layout import LIVE, of
 
 SMALLEST_REGION = 8
 SMALLEST_LOG = 4096
@@ -44,8 +44,8 @@ def count_rows(numbers, need, touched):  # type: ignore[no-untyped-def]
 @jit
 def lacking(table, need, p):  # type: ignore[no-untyped-def]
     """The size of the region that partition p must have, or 0: it can stay where it is, or move to its beginning."""
-    twice = 2 * (table[p, TAIL] - table[p, HEAD] + need[p])
-    if table[p, TAIL] + need[p] <= table[p, END] or twice <= table[p, END] - table[p, START]:
+    twice = 2 * (table[p, of.TAIL] - table[p, of.HEAD] + need[p])
+    if table[p, of.TAIL] + need[p] <= table[p, of.END] or twice <= table[p, of.END] - table[p, of.START]:
         return 0
     return max(twice, SMALLEST_REGION)
 
@@ -65,20 +65,20 @@ def give_room(table, need, touched, used, capacity, moves):  # type: ignore[no-u
     made = 0
     for t in range(touched.shape[0]):
         p = touched[t]
-        if table[p, TAIL] + need[p] > table[p, END]:
-            rows = table[p, TAIL] - table[p, HEAD]
+        if table[p, of.TAIL] + need[p] > table[p, of.END]:
+            rows = table[p, of.TAIL] - table[p, of.HEAD]
             size = lacking(table, need, p)
             if size > 0:
-                table[p, START] = used
-                table[p, END] = used + size
+                table[p, of.START] = used
+                table[p, of.END] = used + size
                 used += size
-            moves[made, 0] = table[p, HEAD]
-            moves[made, 1] = table[p, START]
+            moves[made, 0] = table[p, of.HEAD]
+            moves[made, 1] = table[p, of.START]
             moves[made, 2] = rows
             made += 1
-            table[p, SHIFT] += table[p, HEAD] - table[p, START]
-            table[p, HEAD] = table[p, START]
-            table[p, TAIL] = table[p, START] + rows
+            table[p, of.SHIFT] += table[p, of.HEAD] - table[p, of.START]
+            table[p, of.HEAD] = table[p, of.START]
+            table[p, of.TAIL] = table[p, of.START] + rows
     return made, used
 
 
@@ -87,13 +87,13 @@ def pack(table, partitions, moves):  # type: ignore[no-untyped-def]
     """Put the regions of these partitions one behind the other, without room; the end of all regions."""
     used = 0
     for p in range(partitions):
-        rows = table[p, TAIL] - table[p, HEAD] if table[p, FLAGS] & LIVE else 0
-        moves[p, 0] = table[p, HEAD]
+        rows = table[p, of.TAIL] - table[p, of.HEAD] if table[p, of.FLAGS] & LIVE else 0
+        moves[p, 0] = table[p, of.HEAD]
         moves[p, 1] = used
         moves[p, 2] = rows
-        table[p, SHIFT] += table[p, HEAD] - used
-        table[p, START] = table[p, HEAD] = used
-        table[p, TAIL] = table[p, END] = used + rows
+        table[p, of.SHIFT] += table[p, of.HEAD] - used
+        table[p, of.START] = table[p, of.HEAD] = used
+        table[p, of.TAIL] = table[p, of.END] = used + rows
         used += rows
     return used
 
@@ -111,8 +111,8 @@ def copy_moved(source, target, moves, count):  # type: ignore[no-untyped-def]
 def mark_held(table, partitions, order, held):  # type: ignore[no-untyped-def]
     """Set `held` for each log row that a subwindow holds."""
     for p in range(partitions):
-        if table[p, FLAGS] & LIVE:
-            for j in range(table[p, HEAD], table[p, TAIL]):
+        if table[p, of.FLAGS] & LIVE:
+            for j in range(table[p, of.HEAD], table[p, of.TAIL]):
                 held[order[j]] = True
 
 

@@ -36,53 +36,17 @@ from windrow.policies.events import (
     TRIGGER,
 )
 from windrow.policies.layout import (
-    BY_FUNCTION,
-    CELL,
-    CHOSEN,
-    CHOSEN_AT,
-    CLOCKED,
-    COUNT,
-    DELTA,
     DONE,
-    EVERY,
-    EVICTION,
-    FILLED,
-    FIRST,
-    FLAGS,
-    FOLDED,
-    FREE,
     FULL,
-    HEAD,
-    LIMIT,
     LIVE,
     NEEDS_CELLS,
     NEEDS_CHOICE,
     NEEDS_TAPE,
-    PARTIAL,
-    PARTITION_AGE,
-    PARTITION_COUNT,
-    PARTITIONS,
-    PHASE,
-    RECORD,
     REFERRED,
-    ROW,
-    SELECTION,
-    SINCE,
-    SIZE,
-    SLICE,
-    SLIDING,
     SPARE,
-    STOP,
     STOPPED,
-    SUBWINDOWS,
-    TAIL,
-    TAPE,
-    TIME,
-    TOTAL,
-    TRIGGERING,
-    TUPLE_COUNT,
-    UPDATED_AT,
-    VICTIM,
+    by,
+    of,
 )
 from windrow.policies.steps import NOWHERE, begins_slice, close, exceeds, leave, note, row_at, told
 from windrow.policies.subwindows import create, due_again, least, remove, updated
@@ -113,87 +77,91 @@ def run(  # type: ignore[no-untyped-def]
     g,
 ):
     """Take rows in from where the loop was left; why it returned. See the module for the arrays."""
-    sliding, eviction, size = s[SLIDING] == 1, s[EVICTION], s[SIZE]
-    trigger, every, partial = s[TRIGGERING], s[EVERY], s[PARTIAL] == 1
-    partitions, limit, folded, clocked = s[PARTITIONS], s[LIMIT], s[FOLDED] == 1, s[CLOCKED] == 1
-    in_slices = s[SLICE]
-    stop = s[STOP]
-    wanted = s[RECORD] | stop
-    keeps = not (sliding and eviction == COUNT and size == 0)
-    i, phase = g[ROW], g[PHASE]
+    sliding, eviction, size = s[of.SLIDING] == 1, s[of.EVICTION], s[of.SIZE]
+    trigger, every, partial = s[of.TRIGGERING], s[of.EVERY], s[of.PARTIAL] == 1
+    partitions, limit, folded, clocked = s[of.PARTITIONS], s[of.LIMIT], s[of.FOLDED] == 1, s[of.CLOCKED] == 1
+    in_slices = s[of.SLICE]
+    stop = s[of.STOP]
+    wanted = s[of.RECORD] | stop
+    keeps = not (sliding and eviction == by.COUNT and size == 0)
+    i, phase = g[of.ROW], g[of.PHASE]
     while i < numbers.shape[0]:
         p = numbers[i]
-        if g[TAPE] + SPARE > tape.shape[1]:
+        if g[of.TAPE] + SPARE > tape.shape[1]:
             return leave(g, i, phase, NEEDS_TAPE)
         if phase == 0:  # partitions that are too old
             phase = 2
-            if partitions == PARTITION_AGE:
-                first = g[FIRST]
-                if first >= 0 and now - table[first, UPDATED_AT] > limit:
-                    g[VICTIM] = first
+            if partitions == by.PARTITION_AGE:
+                first = g[of.FIRST]
+                if first >= 0 and now - table[first, of.UPDATED_AT] > limit:
+                    g[of.VICTIM] = first
                     phase = 1
                     if told(tape, table, g, wanted, stop, PARTITION_EVICTION, i, first, -1, now):
                         return leave(g, i, phase, STOPPED)
         if phase == 1:
-            remove(table, heap, dues, g, s, closed, clocked, g[VICTIM])
+            remove(table, heap, dues, g, s, closed, clocked, g[of.VICTIM])
             phase = 0
             continue
         if phase == 2:  # room for a new subwindow
             phase = 4
-            if table[p, FLAGS] & LIVE == 0:
-                if partitions == PARTITION_COUNT and (g[CHOSEN_AT] < g[CHOSEN] or g[SUBWINDOWS] >= limit):
+            if table[p, of.FLAGS] & LIVE == 0:
+                if partitions == by.PARTITION_COUNT and (
+                    g[of.CHOSEN_AT] < g[of.CHOSEN] or g[of.SUBWINDOWS] >= limit
+                ):
                     phase = 3
-                    if s[SELECTION] == BY_FUNCTION:
-                        if g[CHOSEN_AT] == g[CHOSEN]:
+                    if s[of.SELECTION] == by.FUNCTION:
+                        if g[of.CHOSEN_AT] == g[of.CHOSEN]:
                             note(tape, g, PARTITION_SELECTION, i, p, -1, 0, 0, now)
                             return leave(g, i, 2, NEEDS_CHOICE)
-                        victim = chosen[g[CHOSEN_AT]]
-                        g[CHOSEN_AT] += 1
+                        victim = chosen[g[of.CHOSEN_AT]]
+                        g[of.CHOSEN_AT] += 1
                     else:
                         victim = least(table, heap, g, s, p)
-                    g[VICTIM] = victim
+                    g[of.VICTIM] = victim
                     if told(tape, table, g, wanted, stop, PARTITION_EVICTION, i, victim, -1, now):
                         return leave(g, i, phase, STOPPED)
                 else:
                     create(table, heap, dues, g, s, marks, clocked, now, p)
         if phase == 3:
-            remove(table, heap, dues, g, s, closed, clocked, g[VICTIM])
+            remove(table, heap, dues, g, s, closed, clocked, g[of.VICTIM])
             phase = 2
             continue
         if phase == 4:
             if sliding:
-                phase = 5 if trigger == DELTA else 8
+                phase = 5 if trigger == by.DELTA else 8
             else:
-                phase = 20 if eviction == DELTA else 10
+                phase = 20 if eviction == by.DELTA else 10
         if phase == 5:  # a window by delta is full when the next row does not fit
             phase = 6
-            head = table[p, HEAD]
-            partly = eviction == DELTA and table[p, FLAGS] & FULL == 0 and head < table[p, TAIL]
+            head = table[p, of.HEAD]
+            partly = eviction == by.DELTA and table[p, of.FLAGS] & FULL == 0 and head < table[p, of.TAIL]
             if partly and exceeds(evicting[i], marks[head], eviction_threshold):
-                table[p, FLAGS] |= FULL
+                table[p, of.FLAGS] |= FULL
                 if told(tape, table, g, wanted, stop, INITIAL_FULL, i, p, -1, now):
                     return leave(g, i, phase, STOPPED)
         if phase == 6:  # trigger by delta, before the row changes anything
             phase = 8
-            if table[p, FLAGS] & REFERRED == 0:
-                table[p, FLAGS] |= REFERRED
+            if table[p, of.FLAGS] & REFERRED == 0:
+                table[p, of.FLAGS] |= REFERRED
                 reference[p] = triggering[i]
             elif exceeds(triggering[i], reference[p], trigger_threshold):
                 reference[p] = triggering[i]
-                if (partial or table[p, FLAGS] & FULL) and told(
+                if (partial or table[p, of.FLAGS] & FULL) and told(
                     tape, table, g, wanted, stop, TRIGGER, i, p, -1, now
                 ):
                     return leave(g, i, phase, STOPPED)
         if phase == 8:  # evict
             phase = 10
-            head, tail = table[p, HEAD], table[p, TAIL]
-            if eviction == COUNT:
-                if tail - head >= size and head < tail and (in_slices == 0 or table[p, FILLED] == 0):
+            head, tail = table[p, of.HEAD], table[p, of.TAIL]
+            if eviction == by.COUNT:
+                if tail - head >= size and head < tail and (in_slices == 0 or table[p, of.FILLED] == 0):
                     phase = 9
-            elif eviction == DELTA and head < tail and exceeds(evicting[i], marks[head], eviction_threshold):
+            elif (
+                eviction == by.DELTA and head < tail and exceeds(evicting[i], marks[head], eviction_threshold)
+            ):
                 phase = 9
-                if table[p, FLAGS] & FULL == 0:
-                    table[p, FLAGS] |= FULL
+                if table[p, of.FLAGS] & FULL == 0:
+                    table[p, of.FLAGS] |= FULL
                     if told(tape, table, g, wanted, stop, INITIAL_FULL, i, p, -1, now):
                         return leave(g, i, 8, STOPPED)
             if phase == 9 and told(
@@ -202,18 +170,18 @@ def run(  # type: ignore[no-untyped-def]
                 return leave(g, i, phase, STOPPED)
         if phase == 9:
             phase = 8
-            head = table[p, HEAD]
-            table[p, HEAD] = head + 1
-            g[TOTAL] -= 1
+            head = table[p, of.HEAD]
+            table[p, of.HEAD] = head + 1
+            g[of.TOTAL] -= 1
             if told(tape, table, g, wanted, stop, AFTER_EVICT, i, p, row_at(order, head), now):
                 return leave(g, i, phase, STOPPED)
             continue
         if phase == 20:  # flush by delta, before the row comes in
             phase = 10
-            head, tail = table[p, HEAD], table[p, TAIL]
+            head, tail = table[p, of.HEAD], table[p, of.TAIL]
             if head < tail and exceeds(evicting[i], oldest[p], eviction_threshold):
                 phase = 21
-                if told(tape, table, g, wanted, stop, BEFORE_FLUSH, i, p, table[p, CELL], now):
+                if told(tape, table, g, wanted, stop, BEFORE_FLUSH, i, p, table[p, of.CELL], now):
                     return leave(g, i, phase, STOPPED)
         if phase == 21:
             phase = 10
@@ -222,28 +190,32 @@ def run(  # type: ignore[no-untyped-def]
                 return leave(g, i, phase, STOPPED)
         if phase == 10:  # room for a tuple
             phase = 12
-            if partitions == TUPLE_COUNT and keeps and (g[CHOSEN_AT] < g[CHOSEN] or g[TOTAL] >= limit):
+            if (
+                partitions == by.TUPLE_COUNT
+                and keeps
+                and (g[of.CHOSEN_AT] < g[of.CHOSEN] or g[of.TOTAL] >= limit)
+            ):
                 phase = 11
-                if s[SELECTION] == BY_FUNCTION and g[SUBWINDOWS] > 1:
-                    if g[CHOSEN_AT] == g[CHOSEN]:
+                if s[of.SELECTION] == by.FUNCTION and g[of.SUBWINDOWS] > 1:
+                    if g[of.CHOSEN_AT] == g[of.CHOSEN]:
                         note(tape, g, PARTITION_SELECTION, i, p, -1, 0, 0, now)
                         return leave(g, i, 10, NEEDS_CHOICE)
-                    victim = chosen[g[CHOSEN_AT]]
-                    g[CHOSEN_AT] += 1
-                elif s[SELECTION] == BY_FUNCTION:
+                    victim = chosen[g[of.CHOSEN_AT]]
+                    g[of.CHOSEN_AT] += 1
+                elif s[of.SELECTION] == by.FUNCTION:
                     victim = p
                 else:
                     victim = least(table, heap, g, s, p)
-                g[VICTIM] = victim
+                g[of.VICTIM] = victim
                 if told(tape, table, g, wanted, stop, PARTITION_EVICTION, i, victim, -1, now):
                     return leave(g, i, phase, STOPPED)
         if phase == 11:
             phase = 10
-            remove(table, heap, dues, g, s, closed, clocked, g[VICTIM])
-            if g[VICTIM] == p:  # the row begins its subwindow anew
+            remove(table, heap, dues, g, s, closed, clocked, g[of.VICTIM])
+            if g[of.VICTIM] == p:  # the row begins its subwindow anew
                 create(table, heap, dues, g, s, marks, clocked, now, p)
-                if sliding and trigger == DELTA:
-                    table[p, FLAGS] |= REFERRED
+                if sliding and trigger == by.DELTA:
+                    table[p, of.FLAGS] |= REFERRED
                     reference[p] = triggering[i]
             continue
         if phase == 12:  # insert
@@ -251,15 +223,15 @@ def run(  # type: ignore[no-untyped-def]
             if keeps and told(tape, table, g, wanted, stop, BEFORE_INSERT, i, p, base + i, now):
                 return leave(g, i, phase, STOPPED)
         if phase == 13:
-            tail = table[p, TAIL]
+            tail = table[p, of.TAIL]
             if folded:
-                cell = table[p, CELL]
+                cell = table[p, of.CELL]
                 if cell < 0:
-                    if g[FREE] == 0:
+                    if g[of.FREE] == 0:
                         return leave(g, i, phase, NEEDS_CELLS)
-                    g[FREE] -= 1
-                    cell = free[g[FREE]]
-                    table[p, CELL] = cell
+                    g[of.FREE] -= 1
+                    cell = free[g[of.FREE]]
+                    table[p, of.CELL] = cell
                 position[i] = cell
                 fresh = True
             elif keeps:
@@ -268,9 +240,9 @@ def run(  # type: ignore[no-untyped-def]
                     if order.shape[0] > 0:
                         order[tail] = base + i
                     position[i] = tail
-                    if sliding and eviction == DELTA:
+                    if sliding and eviction == by.DELTA:
                         marks[tail] = evicting[i]
-                    elif sliding and eviction == TIME:
+                    elif sliding and eviction == by.TIME:
                         marks[tail] = now
                 else:
                     position[i] = -tail
@@ -278,37 +250,37 @@ def run(  # type: ignore[no-untyped-def]
                 fresh = False
                 position[i] = NOWHERE
             if fresh:
-                if eviction == DELTA and not sliding and table[p, HEAD] == tail:
+                if eviction == by.DELTA and not sliding and table[p, of.HEAD] == tail:
                     oldest[p] = evicting[i]
-                table[p, TAIL] = tail + 1
-                g[TOTAL] += 1
-                if clocked and eviction == TIME and table[p, HEAD] == tail:
+                table[p, of.TAIL] = tail + 1
+                g[of.TOTAL] += 1
+                if clocked and eviction == by.TIME and table[p, of.HEAD] == tail:
                     due_again(table, dues, g, s, marks, p)
-            table[p, SINCE] += 1
+            table[p, of.SINCE] += 1
             updated(table, heap, g, s, now, p)
             phase = 14
             if keeps and told(tape, table, g, wanted, stop, AFTER_INSERT, i, p, base + i, now):
                 return leave(g, i, phase, STOPPED)
         if phase == 14:  # a window by count is full with its last row
             phase = 15
-            partly = sliding and eviction == COUNT and table[p, FLAGS] & FULL == 0
-            whole = in_slices == 0 or table[p, FILLED] == 0
-            if partly and whole and table[p, TAIL] - table[p, HEAD] >= size:
-                table[p, FLAGS] |= FULL
+            partly = sliding and eviction == by.COUNT and table[p, of.FLAGS] & FULL == 0
+            whole = in_slices == 0 or table[p, of.FILLED] == 0
+            if partly and whole and table[p, of.TAIL] - table[p, of.HEAD] >= size:
+                table[p, of.FLAGS] |= FULL
                 if told(tape, table, g, wanted, stop, INITIAL_FULL, i, p, -1, now):
                     return leave(g, i, phase, STOPPED)
         if phase == 15:  # trigger or flush by count
             phase = 16
             if sliding:
-                if trigger == COUNT and table[p, SINCE] >= every:
-                    table[p, SINCE] = 0
-                    if (partial or table[p, FLAGS] & FULL) and told(
+                if trigger == by.COUNT and table[p, of.SINCE] >= every:
+                    table[p, of.SINCE] = 0
+                    if (partial or table[p, of.FLAGS] & FULL) and told(
                         tape, table, g, wanted, stop, TRIGGER, i, p, -1, now
                     ):
                         return leave(g, i, phase, STOPPED)
-            elif eviction == COUNT and table[p, TAIL] - table[p, HEAD] >= size:
+            elif eviction == by.COUNT and table[p, of.TAIL] - table[p, of.HEAD] >= size:
                 phase = 17
-                if told(tape, table, g, wanted, stop, BEFORE_FLUSH, i, p, table[p, CELL], now):
+                if told(tape, table, g, wanted, stop, BEFORE_FLUSH, i, p, table[p, of.CELL], now):
                     return leave(g, i, phase, STOPPED)
         if phase == 17:
             phase = 18

@@ -21,6 +21,7 @@ from windrow.errors import DataError, QueryError
 from windrow.policies import events, fast, layout, loop, timed
 from windrow.policies.deltas import DeltaColumn
 from windrow.policies.folding import Folding, InCells
+from windrow.policies.layout import of
 from windrow.policies.log import Log, Regions, storable
 from windrow.policies.partitions import Partitions
 from windrow.policies.settings import settings_of
@@ -53,9 +54,9 @@ class Machine(WindowState):
         roles = {"eviction": spec.eviction, "trigger": spec.trigger}
         self.deltas = {r: DeltaColumn(r, p, schema) for r, p in roles.items() if isinstance(p, Delta)}
         self.settings = settings_of(spec)
-        self.settings[layout.FOLDED] = isinstance(folding, InCells)
+        self.settings[of.FOLDED] = isinstance(folding, InCells)
         self.counters = np.zeros(layout.COUNTERS, np.int64)
-        self.counters[[layout.FIRST, layout.LAST]] = -1
+        self.counters[[of.FIRST, of.LAST]] = -1
         mark, reference = (self._type_of(role) for role in roles)
         by_partition = {"reference": reference, "oldest": mark, "need": np.dtype(np.int64)}
         for delta in self.deltas.values():
@@ -90,7 +91,7 @@ class Machine(WindowState):
 
     def want(self, name: str, setting: int) -> None:
         """Have an event recorded, or have loops stop at it."""
-        if self._began and self.settings[layout.SLICE] and name not in OF_SUBWINDOWS:
+        if self._began and self.settings[of.SLICE] and name not in OF_SUBWINDOWS:
             raise QueryError(f"the window keeps slices and no rows: ask for {name!r} before its first row")
         self.settings[setting] |= events.mask_of([name])
 
@@ -98,15 +99,15 @@ class Machine(WindowState):
         """A call begins."""
         if not self._began:
             self._began = True
-            wanted = int(self.settings[layout.RECORD]) | int(self.settings[layout.STOP])
+            wanted = int(self.settings[of.RECORD]) | int(self.settings[of.STOP])
             if self.folding is not None and not wanted & ~events.mask_of(OF_SUBWINDOWS):
                 self.folding.choose_slices(self.spec, self.settings)
-        self.counters[layout.TAPE] = 0
+        self.counters[of.TAPE] = 0
         self.forget_rows()
 
     def forget_rows(self) -> None:
         """No row of the call has been looked at."""
-        self.counters[layout.ROW] = 0
+        self.counters[of.ROW] = 0
         self.rows = NO_ROWS
         self._folded = 0
         self.broken = None
@@ -188,7 +189,7 @@ class Machine(WindowState):
         if isinstance(self.folding, InCells):
             return
         if self.kept:
-            held = int(self.counters[layout.TOTAL])
+            held = int(self.counters[of.TOTAL])
             self.log.drop(partitions.table, partitions.known, self.order, held)
             self.log.append(storable(batch, self.kept))
         self.regions.reserve(partitions.table, partitions.known, rows.numbers, partitions.arrays["need"])
@@ -202,11 +203,11 @@ class Machine(WindowState):
         limits = [self.deltas[role].threshold if role in self.deltas else np.int64(0) for role in ROLES]
         heaps = self.position, partitions.heap, partitions.dues
         shared = self.tape, self.settings, self.counters
-        if not fast.is_plain(self.settings) or self.counters[layout.PHASE]:
+        if not fast.is_plain(self.settings) or self.counters[of.PHASE]:
             held = partitions.table, self.order, self.marks, arrays["reference"], arrays["oldest"]
             state = *held, *heaps, *self._cells(), self.chosen
             return int(loop.run(rows.numbers, *values, *limits, now, self.log.base, *state, *shared))
-        if self.settings[layout.SLIDING]:
+        if self.settings[of.SLIDING]:
             places = self.log.base, partitions.table, self.marks, self.order
             return int(fast.slide(rows.numbers, now, *places, *heaps, *shared))
         cells = partitions.table, self.marks, arrays["oldest"], *heaps, *self._cells()
@@ -229,10 +230,10 @@ class Machine(WindowState):
 
     def grow(self, status: int) -> None:
         """A loop needs more of something: twice as much, or what its rows will need if they go on like that."""
-        row = int(self.counters[layout.ROW])
+        row = int(self.counters[of.ROW])
         times = min(1.1 * self.rows.count / max(row, 1), MOST_GROWTH)
         if status == layout.NEEDS_TAPE:
-            written = int(self.counters[layout.TAPE])
+            written = int(self.counters[of.TAPE])
             size = max(2 * self.tape.shape[1], int(times * written))
             tape = np.empty((layout.TAPE_WIDTH, size), np.int64)
             tape[:, :written] = self.tape[:, :written]
@@ -243,9 +244,9 @@ class Machine(WindowState):
 
     def last_event(self) -> np.ndarray:
         """The event that a loop has stopped at; it stays on the tape only if it is to be recorded."""
-        columns = self.tape[:, self.counters[layout.TAPE] - 1].copy()
-        if not int(self.settings[layout.RECORD]) >> int(columns[layout.KIND]) & 1:
-            self.counters[layout.TAPE] -= 1
+        columns = self.tape[:, self.counters[of.TAPE] - 1].copy()
+        if not int(self.settings[of.RECORD]) >> int(columns[layout.KIND]) & 1:
+            self.counters[of.TAPE] -= 1
         return columns
 
     # -- afterwards --------------------------------------------------------------------------------
@@ -264,7 +265,7 @@ class Machine(WindowState):
 
     def fold_so_far(self) -> None:
         """Fold what a loop that has stopped has taken."""
-        row = int(self.counters[layout.ROW])
+        row = int(self.counters[of.ROW])
         if row < self.rows.count:
             self.fold(row + 1 if self.position[row] != NOWHERE else row)
 
@@ -273,7 +274,7 @@ class Machine(WindowState):
         for role, delta in self.deltas.items():
             if role in rows.values:
                 delta.keep(rows.numbers, rows.values[role], rows.count, self.partitions.arrays)
-        written = int(self.counters[layout.TAPE])
+        written = int(self.counters[of.TAPE])
         columns = self.tape[:, :written]
         self.tape = np.empty((layout.TAPE_WIDTH, max(SMALLEST_TAPE, 5 * written // 4)), np.int64)
         if self.folding is None:

@@ -16,19 +16,7 @@ import pyarrow as pa
 from windrow.engine.columns import settled, shown
 from windrow.engine.keys import Keys
 from windrow.errors import QueryError
-from windrow.policies.layout import (
-    AFTER,
-    BEFORE,
-    CREATED,
-    DUES,
-    FIRST,
-    FLAGS,
-    HEAP,
-    LAST,
-    LIVE,
-    SUBWINDOWS,
-    WIDTH,
-)
+from windrow.policies.layout import LIVE, WIDTH, of
 from windrow.rolling.codes import refuse_first
 from windrow.schema import require_columns
 
@@ -92,8 +80,8 @@ class Partitions:
 
     def live(self) -> np.ndarray:
         """The numbers of all subwindows, oldest first."""
-        numbers = np.flatnonzero(self.table[: self.known, FLAGS] & LIVE)
-        return numbers[np.argsort(self.table[numbers, CREATED], kind="stable")]
+        numbers = np.flatnonzero(self.table[: self.known, of.FLAGS] & LIVE)
+        return numbers[np.argsort(self.table[numbers, of.CREATED], kind="stable")]
 
     def number_of(self, key: Any) -> int | None:
         """The number of a key, or None if it has no subwindow."""
@@ -113,7 +101,7 @@ class Partitions:
                 raise QueryError(f"{key!r} is no key of this window: {problem}") from problem
             found = self.numbers(pa.RecordBatch.from_arrays(arrays, schema=self.keys.schema))
             number = int(found[0])
-        return number if self.table[number, FLAGS] & LIVE else None
+        return number if self.table[number, of.FLAGS] & LIVE else None
 
     def columns(self, numbers: np.ndarray) -> list[pa.Array]:
         """The key columns of partitions."""
@@ -129,20 +117,20 @@ class Partitions:
 
     def forget(self, g: np.ndarray) -> None:
         """Renumber partitions if most of them have no subwindow any more."""
-        if not self.by or self.known < FEW_PARTITIONS or 2 * int(g[SUBWINDOWS]) > self.known:
+        if not self.by or self.known < FEW_PARTITIONS or 2 * int(g[of.SUBWINDOWS]) > self.known:
             return
-        kept = np.flatnonzero(self.table[: self.known, FLAGS] & LIVE)
+        kept = np.flatnonzero(self.table[: self.known, of.FLAGS] & LIVE)
         moved = np.full(self.known + 1, -1, np.int64)
         moved[kept] = np.arange(len(kept))
         self.keys = self.keys.kept(kept)
         table = grown(self.table[kept], SMALLEST_TABLE)
         # moved[-1] is -1: the end of the list stays what it is.
-        for column in (BEFORE, AFTER):
+        for column in (of.BEFORE, of.AFTER):
             table[:, column] = moved[table[:, column]]
-        g[FIRST], g[LAST] = moved[g[FIRST]], moved[g[LAST]]
+        g[of.FIRST], g[of.LAST] = moved[g[of.FIRST]], moved[g[of.LAST]]
         self.table = table
-        self.heap = grown(moved[self.heap[: g[HEAP]]], len(table))
-        self.dues = grown(moved[self.dues[: g[DUES]]], len(table))
+        self.heap = grown(moved[self.heap[: g[of.HEAP]]], len(table))
+        self.dues = grown(moved[self.dues[: g[of.DUES]]], len(table))
         self.arrays = {name: grown(array[kept], SMALLEST_TABLE) for name, array in self.arrays.items()}
         for listener in self._listeners:
             listener(kept)

@@ -34,7 +34,7 @@ from windrow.engine.user_functions import lift_failed, named
 from windrow.policies.events import BEFORE_FLUSH, TRIGGER
 from windrow.policies.folding import Folding
 from windrow.policies.inputs import Asked, Inputs, blaming
-from windrow.policies.layout import FROM, HEAD, KIND, OF_PARTITION, OF_ROW, SHIFT, SIZE, SLICE, TAIL, UPTO
+from windrow.policies.layout import FROM, KIND, OF_PARTITION, OF_ROW, UPTO, of
 from windrow.policies.spec import Count, Sliding, Spec, Time, TupleCount
 from windrow.policies.stacks import answer, put_rows
 from windrow.policies.steps import NOWHERE
@@ -79,7 +79,7 @@ class Overwritten:
 
     def __init__(self, state: WindowState, touched: np.ndarray) -> None:
         self._touched = touched
-        self._head, self._tail = (state.partitions.table[touched, column] for column in (HEAD, TAIL))
+        self._head, self._tail = (state.partitions.table[touched, column] for column in (of.HEAD, of.TAIL))
         self._kept: list[tuple[np.ndarray, dict[str, np.ndarray]]] = []
         self._keep(state, self._tail[self._head < self._tail] - 1)
 
@@ -90,8 +90,8 @@ class Overwritten:
     def keep_overwritten(self, state: WindowState, middle: np.ndarray) -> None:
         """Windows are about to be answered, from stacks with this middle."""
         table = state.partitions.table
-        low = np.maximum(middle[self._touched] - table[self._touched, SHIFT], self._head)
-        passed = np.flatnonzero((table[self._touched, HEAD] > low) & (low < self._tail))
+        low = np.maximum(middle[self._touched] - table[self._touched, of.SHIFT], self._head)
+        passed = np.flatnonzero((table[self._touched, of.HEAD] > low) & (low < self._tail))
         self._keep(state, Runs(low[passed], self._tail[passed], passed).located()[0])
 
     def back(self, state: WindowState) -> None:
@@ -158,7 +158,7 @@ class Ranges(Folding):
         capacity = max(len(array) for array in regions.values())
         regions[f"{name} upto"] = np.arange(1, capacity + 1)
         regions[f"{name} own"] = np.ones(capacity, np.int64)
-        partitions.arrays[f"{name} counted"][:] = partitions.table[:, TAIL]
+        partitions.arrays[f"{name} counted"][:] = partitions.table[:, of.TAIL]
 
     def partition_columns(self) -> dict[str, np.dtype[Any]]:
         whole = np.dtype(np.int64)
@@ -177,10 +177,10 @@ class Ranges(Folding):
         if isinstance(spec.eviction, Count) and isinstance(spec.trigger, Count) and spec.eviction.size:
             rows = math.gcd(spec.eviction.size, spec.trigger.size)
             if rows > 1:
-                settings[SLICE], settings[SIZE] = rows, spec.eviction.size // rows
+                settings[of.SLICE], settings[of.SIZE] = rows, spec.eviction.size // rows
         elif isinstance(spec.eviction, Time) and isinstance(spec.trigger, Time):
-            settings[SLICE] = 1
-        self._sliced = bool(settings[SLICE])
+            settings[of.SLICE] = 1
+        self._sliced = bool(settings[of.SLICE])
 
     # -- rows in -----------------------------------------------------------------------------------
 
@@ -231,7 +231,7 @@ class Ranges(Folding):
     def _held(self, state: WindowState, column: str) -> np.ndarray:
         """The codes of a column that windows may still need, and a few other numbers."""
         live = state.partitions.live()
-        low, high = (state.partitions.table[live, end] for end in (HEAD, TAIL))
+        low, high = (state.partitions.table[live, end] for end in (of.HEAD, of.TAIL))
         places = Runs(low, high, live).located()[0]
         by_place, by_partition = self._codes(state, column)
         found = np.concatenate([*(a[places] for a in by_place), *(a[live] for a in by_partition)])
@@ -336,7 +336,7 @@ class Ranges(Folding):
         table, cells = state.partitions.table, self._cells(state, part)
         if self._before is not None:
             self._before.keep_overwritten(state, by_partition[f"{part} middle"])
-        ranges = partition, low, high, table, SHIFT
+        ranges = partition, low, high, table, of.SHIFT
         with blaming(one.own, partial(named, one.bound.partial, "combine")):  # type: ignore[arg-type]
             self._call(given, answer, *ranges, cells, *stacks, given.identity, out)
         return out
@@ -355,7 +355,7 @@ class Ranges(Folding):
 
     def summary(self, state: WindowState, number: int) -> dict[str, Any]:
         table = state.partitions.table
-        ends = np.array([table[number, HEAD]]), np.array([table[number, TAIL]])
+        ends = np.array([table[number, of.HEAD]]), np.array([table[number, of.TAIL]])
         found = self._answers(state, np.array([number]), *ends, np.array([-1]))
         return {name: column[0].as_py() for name, column in found.items()}
 

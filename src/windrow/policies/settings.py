@@ -8,32 +8,33 @@ import numpy as np
 
 from windrow.policies import layout
 from windrow.policies import spec as specs
+from windrow.policies.layout import by, of
 
 _KINDS: dict[type, int] = {
-    type(None): layout.NONE,
-    specs.Count: layout.COUNT,
-    specs.Delta: layout.DELTA,
-    specs.Time: layout.TIME,
-    specs.Punct: layout.PUNCT,
-    specs.PartitionCount: layout.PARTITION_COUNT,
-    specs.TupleCount: layout.TUPLE_COUNT,
-    specs.PartitionAge: layout.PARTITION_AGE,
+    type(None): by.NONE,
+    specs.Count: by.COUNT,
+    specs.Delta: by.DELTA,
+    specs.Time: by.TIME,
+    specs.Punct: by.PUNCT,
+    specs.PartitionCount: by.PARTITION_COUNT,
+    specs.TupleCount: by.TUPLE_COUNT,
+    specs.PartitionAge: by.PARTITION_AGE,
 }
-_SELECTIONS = {specs.LEAST_FREQUENTLY_UPDATED: layout.LEAST_FREQUENT, specs.OLDEST: layout.FIRST_CREATED}
+_SELECTIONS = {specs.LEAST_FREQUENTLY_UPDATED: by.LEAST_FREQUENT, specs.OLDEST: by.FIRST_CREATED}
 
 
 def settings_of(spec: specs.Spec) -> np.ndarray:
     """The settings of a window; which events are wanted is not among them yet."""
     settings = np.zeros(layout.SETTINGS, np.int64)
-    settings[[layout.EVICTION, layout.SIZE]] = _policy(spec.eviction)
-    settings[[layout.TRIGGERING, layout.EVERY]] = _policy(spec.trigger)
-    settings[[layout.PARTITIONS, layout.LIMIT]] = _policy(spec.partition_eviction)
-    settings[layout.SLIDING] = isinstance(spec, specs.Sliding)
+    settings[[of.EVICTION, of.SIZE]] = _policy(spec.eviction)
+    settings[[of.TRIGGERING, of.EVERY]] = _policy(spec.trigger)
+    settings[[of.PARTITIONS, of.LIMIT]] = _policy(spec.partition_eviction)
+    settings[of.SLIDING] = isinstance(spec, specs.Sliding)
     if callable(spec.selection):
-        settings[layout.SELECTION] = layout.BY_FUNCTION
+        settings[of.SELECTION] = by.FUNCTION
     else:
-        settings[layout.SELECTION] = _SELECTIONS.get(spec.selection, layout.LEAST_RECENT)
-    settings[layout.CLOCKED] = specs.uses_clock(spec)
+        settings[of.SELECTION] = _SELECTIONS.get(spec.selection, by.LEAST_RECENT)
+    settings[of.CLOCKED] = specs.uses_clock(spec)
     return settings
 
 

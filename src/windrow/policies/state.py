@@ -20,6 +20,7 @@ from windrow.engine.snapshot.parts import Reader, Writer
 from windrow.errors import StateError, WindrowError
 from windrow.policies import layout
 from windrow.policies.folding import InCells
+from windrow.policies.layout import of
 from windrow.policies.undo import SCRATCH, rejoin_all
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ def fingerprint(window: Contents, machine: Machine) -> bytes:
         "by": machine.partitions.by,
         "kept": machine.kept,
         "aggregates": {name: str(aggregate) for name, aggregate in window.aggregates.items()},
-        "partial": int(machine.settings[layout.PARTIAL]),
+        "partial": int(machine.settings[of.PARTIAL]),
     }
     return hashlib.sha256(json.dumps(told).encode()).digest()
 
@@ -45,8 +46,8 @@ def save(window: Contents, machine: Machine) -> bytes:
     writer, partitions = Writer(), machine.partitions
     live = np.sort(partitions.live())
     table = partitions.table[live]
-    about = {"taken": window.taken, "sequence": int(machine.counters[layout.SEQUENCE])}
-    about |= {"subwindows": len(live), "slice": int(machine.settings[layout.SLICE])}
+    about = {"taken": window.taken, "sequence": int(machine.counters[of.SEQUENCE])}
+    about |= {"subwindows": len(live), "slice": int(machine.settings[of.SLICE])}
     writer.text("about", json.dumps(about))
     writer.table("keys", pa.table(dict(zip(partitions.by, partitions.columns(live), strict=True))))
     writer.array("table", table)
@@ -69,16 +70,14 @@ def save(window: Contents, machine: Machine) -> bytes:
 
 def _places(table: np.ndarray) -> np.ndarray:
     """The places of all rows held, subwindow by subwindow."""
-    sizes = table[:, layout.TAIL] - table[:, layout.HEAD]
+    sizes = table[:, of.TAIL] - table[:, of.HEAD]
     ends = np.cumsum(sizes)
-    return np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(
-        table[:, layout.HEAD] - ends + sizes, sizes
-    )
+    return np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(table[:, of.HEAD] - ends + sizes, sizes)
 
 
 def load(window: Contents, machine: Machine, snapshot: bytes) -> None:
     """See `Window.restore`."""
-    if window.taken or machine.counters[layout.SEQUENCE]:
+    if window.taken or machine.counters[of.SEQUENCE]:
         raise StateError("a snapshot can be restored into a new window only, and this one has begun")
     body = unframed(fingerprint(window, machine), snapshot, "window: policies, schema or options differ")
     try:
@@ -94,7 +93,7 @@ def _load(window: Contents, machine: Machine, reader: Reader) -> None:
     machine.begin()
     count, taken, sequence = (_number(about, name) for name in ("subwindows", "taken", "sequence"))
     # A window that holds nothing, or has not begun, has no slices yet.
-    if count and _number(about, "slice") != machine.settings[layout.SLICE]:
+    if count and _number(about, "slice") != machine.settings[of.SLICE]:
         raise StateError(
             "the snapshot is of a window in other slices: register the same handlers before restoring"
         )
@@ -121,8 +120,8 @@ def _load(window: Contents, machine: Machine, reader: Reader) -> None:
     if machine.folding is not None:
         machine.folding.load(machine, reader)
     reader.require_all_read()
-    held = int((table[:, layout.TAIL] - table[:, layout.HEAD]).sum())
-    machine.counters[[layout.SEQUENCE, layout.SUBWINDOWS, layout.TOTAL]] = sequence, count, held
+    held = int((table[:, of.TAIL] - table[:, of.HEAD]).sum())
+    machine.counters[[of.SEQUENCE, of.SUBWINDOWS, of.TOTAL]] = sequence, count, held
     window.taken = taken
     rejoin_all(machine)
 
@@ -137,35 +136,31 @@ def _number(about: Any, name: str) -> int:
 def _check(machine: Machine, table: np.ndarray, sequence: int) -> None:
     """What loops rely on."""
     far = 2**62
-    sizes = table[:, layout.TAIL] - table[:, layout.HEAD]
+    sizes = table[:, of.TAIL] - table[:, of.HEAD]
     known = layout.LIVE | layout.FULL | layout.REFERRED
-    fine = (np.abs(table[:, [layout.HEAD, layout.TAIL, layout.SHIFT]]) < far).all() and (sizes >= 0).all()
-    fine = (
-        fine
-        and ((table[:, layout.FLAGS] & layout.LIVE) > 0).all()
-        and (table[:, layout.FLAGS] <= known).all()
-    )
-    counts = table[:, [layout.SINCE, layout.UPDATES, layout.CREATED, layout.UPDATED]]
+    fine = (np.abs(table[:, [of.HEAD, of.TAIL, of.SHIFT]]) < far).all() and (sizes >= 0).all()
+    fine = fine and ((table[:, of.FLAGS] & layout.LIVE) > 0).all() and (table[:, of.FLAGS] <= known).all()
+    counts = table[:, [of.SINCE, of.UPDATES, of.CREATED, of.UPDATED]]
     fine = fine and (counts >= 0).all() and (counts < far).all()
-    fine = fine and (table[:, [layout.CREATED, layout.UPDATED]] <= sequence).all()
-    times = table[:, [layout.CREATED_AT, layout.UPDATED_AT, layout.NEXT, layout.FILLED]]
+    fine = fine and (table[:, [of.CREATED, of.UPDATED]] <= sequence).all()
+    times = table[:, [of.CREATED_AT, of.UPDATED_AT, of.NEXT, of.FILLED]]
     if not fine or not (np.abs(times) < far).all():
         raise StateError("the snapshot's subwindows are not what a window can hold")
     if not isinstance(machine.folding, InCells):
-        table[:, layout.CELL] = -1
+        table[:, of.CELL] = -1
 
 
 def _place(machine: Machine, table: np.ndarray, reader: Reader) -> None:
     """Put the rows of subwindows one behind the other."""
-    sizes = table[:, layout.TAIL] - table[:, layout.HEAD]
+    sizes = table[:, of.TAIL] - table[:, of.HEAD]
     if isinstance(machine.folding, InCells):
-        table[:, layout.HEAD] = 0
-        table[:, layout.TAIL] = sizes
+        table[:, of.HEAD] = 0
+        table[:, of.TAIL] = sizes
         return
     ends = np.cumsum(sizes)
-    table[:, layout.SHIFT] += table[:, layout.HEAD] - (ends - sizes)
-    table[:, layout.HEAD] = table[:, layout.START] = ends - sizes
-    table[:, layout.TAIL] = table[:, layout.END] = ends
+    table[:, of.SHIFT] += table[:, of.HEAD] - (ends - sizes)
+    table[:, of.HEAD] = table[:, of.START] = ends - sizes
+    table[:, of.TAIL] = table[:, of.END] = ends
     held = int(ends[-1]) if len(ends) else 0
     arrays = machine.regions.arrays
     if machine.folding is not None:

@@ -7,30 +7,7 @@ from numba.core import types
 from numba.extending import overload
 
 from windrow.engine.cache import jit
-from windrow.policies.layout import (
-    AT,
-    CELL,
-    CLOSED,
-    COUNT,
-    CREATED_AT,
-    EVERY,
-    EVICTION,
-    FILLED,
-    FROM,
-    HEAD,
-    KIND,
-    OF_PARTITION,
-    OF_ROW,
-    OF_TUPLE,
-    PHASE,
-    ROW,
-    SIZE,
-    SLICE,
-    TAIL,
-    TAPE,
-    TOTAL,
-    UPTO,
-)
+from windrow.policies.layout import AT, FROM, KIND, OF_PARTITION, OF_ROW, OF_TUPLE, UPTO, by, of
 
 # The position of a row that is not kept. Else it is a place, or -1 - place for a row that joins the slice there.
 NOWHERE = -(2**62)
@@ -66,7 +43,7 @@ def row_at(order, place):  # type: ignore[no-untyped-def]
 @jit
 def note(tape, g, kind, row, p, row_held, low, high, at):  # type: ignore[no-untyped-def]
     """Write an event on the tape."""
-    t = g[TAPE]
+    t = g[of.TAPE]
     tape[KIND, t] = kind
     tape[OF_ROW, t] = row
     tape[OF_PARTITION, t] = p
@@ -74,7 +51,7 @@ def note(tape, g, kind, row, p, row_held, low, high, at):  # type: ignore[no-unt
     tape[FROM, t] = low
     tape[UPTO, t] = high
     tape[AT, t] = at
-    g[TAPE] = t + 1
+    g[of.TAPE] = t + 1
 
 
 @jit
@@ -82,26 +59,26 @@ def told(tape, table, g, wanted, stop, kind, row, p, subject, at):  # type: igno
     """Note an event of partition p, as it is now, if it is wanted; whether somebody waits for it."""
     if wanted >> kind & 1 == 0:
         return False
-    note(tape, g, kind, row, p, subject, table[p, HEAD], table[p, TAIL], at)
+    note(tape, g, kind, row, p, subject, table[p, of.HEAD], table[p, of.TAIL], at)
     return stop >> kind & 1 == 1
 
 
 @jit
 def leave(g, row, phase, why):  # type: ignore[no-untyped-def]
     """Remember where a loop is left; why it is."""
-    g[ROW], g[PHASE] = row, phase
+    g[of.ROW], g[of.PHASE] = row, phase
     return why
 
 
 @jit
 def close(table, closed, g, p, folded):  # type: ignore[no-untyped-def]
     """Empty a tumbling subwindow."""
-    g[TOTAL] -= table[p, TAIL] - table[p, HEAD]
-    table[p, HEAD] = table[p, TAIL]
+    g[of.TOTAL] -= table[p, of.TAIL] - table[p, of.HEAD]
+    table[p, of.HEAD] = table[p, of.TAIL]
     if folded:
-        closed[g[CLOSED]] = table[p, CELL]
-        g[CLOSED] += 1
-        table[p, CELL] = -1
+        closed[g[of.CLOSED]] = table[p, of.CELL]
+        g[of.CLOSED] += 1
+        table[p, of.CELL] = -1
 
 
 @jit
@@ -110,12 +87,12 @@ def begins_slice(table, s, now, p):  # type: ignore[no-untyped-def]
 
     By count a slice has SLICE rows. By time it ends where a trigger is due, and where a row is just young enough for one.
     """
-    if s[EVICTION] == COUNT:
-        filled = table[p, FILLED]
-        table[p, FILLED] = 0 if filled + 1 == s[SLICE] else filled + 1
+    if s[of.EVICTION] == by.COUNT:
+        filled = table[p, of.FILLED]
+        table[p, of.FILLED] = 0 if filled + 1 == s[of.SLICE] else filled + 1
         return filled == 0
-    age = now - table[p, CREATED_AT]
-    slice_number = age // s[EVERY] + (age + s[SIZE]) // s[EVERY]
-    begins = table[p, HEAD] == table[p, TAIL] or slice_number != table[p, FILLED]
-    table[p, FILLED] = slice_number
+    age = now - table[p, of.CREATED_AT]
+    slice_number = age // s[of.EVERY] + (age + s[of.SIZE]) // s[of.EVERY]
+    begins = table[p, of.HEAD] == table[p, of.TAIL] or slice_number != table[p, of.FILLED]
+    table[p, of.FILLED] = slice_number
     return begins

@@ -10,51 +10,7 @@ Both heaps are arrays of partition numbers; each subwindow knows its place, so t
 from __future__ import annotations
 
 from windrow.engine.cache import jit
-from windrow.policies.layout import (
-    AFTER,
-    BEFORE,
-    CELL,
-    CLOCKED,
-    CLOSED,
-    CREATED,
-    CREATED_AT,
-    DUE,
-    DUE_PHASE,
-    DUE_PLACE,
-    DUES,
-    EVERY,
-    EVICTION,
-    FILLED,
-    FIRST,
-    FIRST_CREATED,
-    FLAGS,
-    FOLDED,
-    FULL,
-    HEAD,
-    HEAP,
-    LAST,
-    LEAST_FREQUENT,
-    LEAST_RECENT,
-    LIVE,
-    NEVER,
-    NEXT,
-    NONE,
-    PARTITIONS,
-    PLACE,
-    SELECTION,
-    SEQUENCE,
-    SINCE,
-    SIZE,
-    SLIDING,
-    SUBWINDOWS,
-    TAIL,
-    TIME,
-    TOTAL,
-    TRIGGERING,
-    UPDATED,
-    UPDATED_AT,
-    UPDATES,
-)
+from windrow.policies.layout import FULL, LIVE, NEVER, by, of
 
 
 @jit
@@ -116,28 +72,28 @@ def leave(table, heap, size, p, place, one, two, three):  # type: ignore[no-unty
 @jit
 def link(table, g, p):  # type: ignore[no-untyped-def]
     """Put subwindow p at the end of the list."""
-    last = g[LAST]
-    table[p, BEFORE] = last
-    table[p, AFTER] = -1
+    last = g[of.LAST]
+    table[p, of.BEFORE] = last
+    table[p, of.AFTER] = -1
     if last >= 0:
-        table[last, AFTER] = p
+        table[last, of.AFTER] = p
     else:
-        g[FIRST] = p
-    g[LAST] = p
+        g[of.FIRST] = p
+    g[of.LAST] = p
 
 
 @jit
 def unlink(table, g, p):  # type: ignore[no-untyped-def]
     """Take subwindow p out of the list."""
-    before, after = table[p, BEFORE], table[p, AFTER]
+    before, after = table[p, of.BEFORE], table[p, of.AFTER]
     if before >= 0:
-        table[before, AFTER] = after
+        table[before, of.AFTER] = after
     else:
-        g[FIRST] = after
+        g[of.FIRST] = after
     if after >= 0:
-        table[after, BEFORE] = before
+        table[after, of.BEFORE] = before
     else:
-        g[LAST] = before
+        g[of.LAST] = before
 
 
 @jit
@@ -147,87 +103,87 @@ def due_again(table, dues, g, s, marks, p):  # type: ignore[no-untyped-def]
     phase 0: it has been there for a whole period, and so is full; 1: its oldest row is too old; 2: trigger or flush.
     """
     due, phase = NEVER, 2
-    if s[SLIDING] == 0 or s[TRIGGERING] == TIME:
-        due = table[p, NEXT]
-    if s[SLIDING] == 1 and s[EVICTION] == TIME:
-        if table[p, HEAD] < table[p, TAIL]:
+    if s[of.SLIDING] == 0 or s[of.TRIGGERING] == by.TIME:
+        due = table[p, of.NEXT]
+    if s[of.SLIDING] == 1 and s[of.EVICTION] == by.TIME:
+        if table[p, of.HEAD] < table[p, of.TAIL]:
             # Rows stay as long as their age is at most the period: they go a nanosecond later.
-            expiry = marks[table[p, HEAD]] + s[SIZE] + 1
+            expiry = marks[table[p, of.HEAD]] + s[of.SIZE] + 1
             if expiry <= due:
                 due, phase = expiry, 1
-        if table[p, FLAGS] & FULL == 0 and table[p, CREATED_AT] + s[SIZE] <= due:
-            due, phase = table[p, CREATED_AT] + s[SIZE], 0
-    table[p, DUE] = due
-    table[p, DUE_PHASE] = phase
-    settle(table, dues, g[DUES], p, DUE_PLACE, DUE, DUE_PHASE, CREATED)
+        if table[p, of.FLAGS] & FULL == 0 and table[p, of.CREATED_AT] + s[of.SIZE] <= due:
+            due, phase = table[p, of.CREATED_AT] + s[of.SIZE], 0
+    table[p, of.DUE] = due
+    table[p, of.DUE_PHASE] = phase
+    settle(table, dues, g[of.DUES], p, of.DUE_PLACE, of.DUE, of.DUE_PHASE, of.CREATED)
 
 
 @jit
 def be_found(table, heap, dues, g, s, marks, clocked, p):  # type: ignore[no-untyped-def]
     """Enter subwindow p into the list, or the heap, and among the dues."""
-    if s[PARTITIONS] != NONE:
-        if s[SELECTION] == LEAST_FREQUENT:
-            g[HEAP] = enter(table, heap, g[HEAP], p, PLACE, UPDATES, UPDATED, UPDATED)
-        elif s[SELECTION] == LEAST_RECENT or s[SELECTION] == FIRST_CREATED:
+    if s[of.PARTITIONS] != by.NONE:
+        if s[of.SELECTION] == by.LEAST_FREQUENT:
+            g[of.HEAP] = enter(table, heap, g[of.HEAP], p, of.PLACE, of.UPDATES, of.UPDATED, of.UPDATED)
+        elif s[of.SELECTION] == by.LEAST_RECENT or s[of.SELECTION] == by.FIRST_CREATED:
             link(table, g, p)
     if clocked:
-        table[p, DUE] = NEVER
-        table[p, DUE_PHASE] = 2
-        g[DUES] = enter(table, dues, g[DUES], p, DUE_PLACE, DUE, DUE_PHASE, CREATED)
+        table[p, of.DUE] = NEVER
+        table[p, of.DUE_PHASE] = 2
+        g[of.DUES] = enter(table, dues, g[of.DUES], p, of.DUE_PLACE, of.DUE, of.DUE_PHASE, of.CREATED)
         due_again(table, dues, g, s, marks, p)
 
 
 @jit
 def create(table, heap, dues, g, s, marks, clocked, now, p):  # type: ignore[no-untyped-def]
     """A subwindow for partition p begins."""
-    g[SEQUENCE] += 1
-    table[p, FLAGS] = LIVE
-    table[p, SINCE] = 0
-    table[p, UPDATES] = 0
-    table[p, CELL] = -1
-    table[p, FILLED] = 0
-    table[p, CREATED] = g[SEQUENCE]
-    table[p, UPDATED] = g[SEQUENCE]
-    table[p, CREATED_AT] = now
-    table[p, UPDATED_AT] = now
-    g[SUBWINDOWS] += 1
+    g[of.SEQUENCE] += 1
+    table[p, of.FLAGS] = LIVE
+    table[p, of.SINCE] = 0
+    table[p, of.UPDATES] = 0
+    table[p, of.CELL] = -1
+    table[p, of.FILLED] = 0
+    table[p, of.CREATED] = g[of.SEQUENCE]
+    table[p, of.UPDATED] = g[of.SEQUENCE]
+    table[p, of.CREATED_AT] = now
+    table[p, of.UPDATED_AT] = now
+    g[of.SUBWINDOWS] += 1
     if clocked:
-        table[p, NEXT] = now + (s[EVERY] if s[SLIDING] == 1 else s[SIZE])
+        table[p, of.NEXT] = now + (s[of.EVERY] if s[of.SLIDING] == 1 else s[of.SIZE])
     be_found(table, heap, dues, g, s, marks, clocked, p)
 
 
 @jit
 def remove(table, heap, dues, g, s, closed, clocked, p):  # type: ignore[no-untyped-def]
     """The subwindow of partition p ends, with all that it holds."""
-    g[TOTAL] -= table[p, TAIL] - table[p, HEAD]
-    table[p, HEAD] = table[p, TAIL]
-    table[p, FLAGS] = 0
-    g[SUBWINDOWS] -= 1
-    if s[FOLDED] == 1 and table[p, CELL] >= 0:
-        closed[g[CLOSED]] = table[p, CELL]
-        g[CLOSED] += 1
-        table[p, CELL] = -1
-    if s[PARTITIONS] != NONE:
-        if s[SELECTION] == LEAST_FREQUENT:
-            g[HEAP] = leave(table, heap, g[HEAP], p, PLACE, UPDATES, UPDATED, UPDATED)
-        elif s[SELECTION] == LEAST_RECENT or s[SELECTION] == FIRST_CREATED:
+    g[of.TOTAL] -= table[p, of.TAIL] - table[p, of.HEAD]
+    table[p, of.HEAD] = table[p, of.TAIL]
+    table[p, of.FLAGS] = 0
+    g[of.SUBWINDOWS] -= 1
+    if s[of.FOLDED] == 1 and table[p, of.CELL] >= 0:
+        closed[g[of.CLOSED]] = table[p, of.CELL]
+        g[of.CLOSED] += 1
+        table[p, of.CELL] = -1
+    if s[of.PARTITIONS] != by.NONE:
+        if s[of.SELECTION] == by.LEAST_FREQUENT:
+            g[of.HEAP] = leave(table, heap, g[of.HEAP], p, of.PLACE, of.UPDATES, of.UPDATED, of.UPDATED)
+        elif s[of.SELECTION] == by.LEAST_RECENT or s[of.SELECTION] == by.FIRST_CREATED:
             unlink(table, g, p)
     if clocked:
-        g[DUES] = leave(table, dues, g[DUES], p, DUE_PLACE, DUE, DUE_PHASE, CREATED)
+        g[of.DUES] = leave(table, dues, g[of.DUES], p, of.DUE_PLACE, of.DUE, of.DUE_PHASE, of.CREATED)
 
 
 @jit
 def updated(table, heap, g, s, now, p):  # type: ignore[no-untyped-def]
     """Partition p got a row."""
-    g[SEQUENCE] += 1
-    table[p, UPDATED] = g[SEQUENCE]
-    table[p, UPDATES] += 1
-    table[p, UPDATED_AT] = now
-    if s[PARTITIONS] == NONE:
+    g[of.SEQUENCE] += 1
+    table[p, of.UPDATED] = g[of.SEQUENCE]
+    table[p, of.UPDATES] += 1
+    table[p, of.UPDATED_AT] = now
+    if s[of.PARTITIONS] == by.NONE:
         return
-    if s[SELECTION] == LEAST_FREQUENT:
-        settle(table, heap, g[HEAP], p, PLACE, UPDATES, UPDATED, UPDATED)
-    elif s[SELECTION] == LEAST_RECENT and g[LAST] != p:
+    if s[of.SELECTION] == by.LEAST_FREQUENT:
+        settle(table, heap, g[of.HEAP], p, of.PLACE, of.UPDATES, of.UPDATED, of.UPDATED)
+    elif s[of.SELECTION] == by.LEAST_RECENT and g[of.LAST] != p:
         unlink(table, g, p)
         link(table, g, p)
 
@@ -235,17 +191,17 @@ def updated(table, heap, g, s, now, p):  # type: ignore[no-untyped-def]
 @jit
 def least(table, heap, g, s, spared):  # type: ignore[no-untyped-def]
     """The subwindow to evict first, other than `spared` unless that is the only one."""
-    if s[SELECTION] == LEAST_FREQUENT:
+    if s[of.SELECTION] == by.LEAST_FREQUENT:
         top = heap[0]
-        if top != spared or g[HEAP] == 1:
+        if top != spared or g[of.HEAP] == 1:
             return top
         # The second in order is one of the two below the top.
-        if g[HEAP] > 2 and is_before(table, heap[2], heap[1], UPDATES, UPDATED, UPDATED):
+        if g[of.HEAP] > 2 and is_before(table, heap[2], heap[1], of.UPDATES, of.UPDATED, of.UPDATED):
             return heap[2]
         return heap[1]
-    first = g[FIRST]
-    if first == spared and table[first, AFTER] >= 0:
-        return table[first, AFTER]
+    first = g[of.FIRST]
+    if first == spared and table[first, of.AFTER] >= 0:
+        return table[first, of.AFTER]
     return first
 
 
@@ -253,4 +209,4 @@ def least(table, heap, g, s, spared):  # type: ignore[no-untyped-def]
 def rejoin(order, table, heap, dues, g, s, marks):  # type: ignore[no-untyped-def]
     """Enter subwindows that have come from elsewhere into the list and the heaps, in this order."""
     for k in range(order.shape[0]):
-        be_found(table, heap, dues, g, s, marks, s[CLOCKED] == 1, order[k])
+        be_found(table, heap, dues, g, s, marks, s[of.CLOCKED] == 1, order[k])

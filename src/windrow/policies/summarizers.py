@@ -27,7 +27,7 @@ from windrow.errors import QueryError, StateError
 from windrow.policies.cells import FoldedCells
 from windrow.policies.folding import Folding, InCells
 from windrow.policies.inputs import Asked, Inputs
-from windrow.policies.layout import CELL
+from windrow.policies.layout import of
 from windrow.policies.ranges import Ranges
 from windrow.policies.spec import Spec, Tumbling
 from windrow.policies.window_state import WindowState
@@ -51,7 +51,7 @@ class Summaries(InCells):
     """A summarizer of the user's own for each cell that is in use."""
 
     def __init__(self, make: Callable[[], Summarizer], schema: pa.Schema) -> None:
-        super().__init__([], Inputs(schema, [], []))
+        super().__init__([], Inputs(schema, []))
         self._make = make
         self._open: dict[int, Summarizer] = {}
         self._rows: pa.Table | None = None
@@ -110,7 +110,7 @@ class Summaries(InCells):
             raise problem
 
     def summary(self, state: WindowState, number: int) -> Summarizer | None:
-        return self._open.get(int(state.partitions.table[number, CELL]))
+        return self._open.get(int(state.partitions.table[number, of.CELL]))
 
     def save(self, state: WindowState, writer: Writer | Reader) -> None:
         raise StateError(
@@ -139,8 +139,7 @@ def folding_of(
     if not aggregates:
         return None
     asked = [_asked(name, aggregate, schema) for name, aggregate in aggregates.items()]
-    coded = [column for one in asked for column in one.inputs]
-    inputs = Inputs(schema, list(dict.fromkeys(coded)), [column for one in asked for column in one.columns])
+    inputs = Inputs(schema, asked)
     fixed = all(isinstance(one.bound.partial, (Scalars, Sketch)) for one in asked)
     return FoldedCells(asked, inputs) if fixed and isinstance(spec, Tumbling) else Ranges(asked, inputs)
 

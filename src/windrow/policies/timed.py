@@ -21,33 +21,7 @@ from windrow.policies.events import (
     INITIAL_FULL,
     TRIGGER,
 )
-from windrow.policies.layout import (
-    CELL,
-    CLOCKED,
-    DONE,
-    DUE,
-    DUE_PHASE,
-    DUES,
-    EVERY,
-    FLAGS,
-    FOLDED,
-    FULL,
-    HEAD,
-    NEEDS_TAPE,
-    NEXT,
-    PARTIAL,
-    PHASE,
-    RECORD,
-    ROW,
-    SIZE,
-    SLIDING,
-    SPARE,
-    STOP,
-    STOPPED,
-    TAIL,
-    TAPE,
-    TOTAL,
-)
+from windrow.policies.layout import DONE, FULL, NEEDS_TAPE, SPARE, STOPPED, of
 from windrow.policies.steps import close, leave, row_at, told
 from windrow.policies.subwindows import due_again, remove
 
@@ -61,80 +35,80 @@ def advance(now, table, order, marks, heap, dues, closed, tape, s, g):  # type: 
 
     What was begun is finished, whatever the time.
     """
-    stop = s[STOP]
-    wanted = s[RECORD] | stop
-    phase = g[PHASE]
-    while g[DUES] > 0:
+    stop = s[of.STOP]
+    wanted = s[of.RECORD] | stop
+    phase = g[of.PHASE]
+    while g[of.DUES] > 0:
         p = dues[0]
-        at = table[p, DUE]
+        at = table[p, of.DUE]
         if at > now and phase == 0:
             break
-        if g[TAPE] + SPARE > tape.shape[1]:
-            g[PHASE] = phase
+        if g[of.TAPE] + SPARE > tape.shape[1]:
+            g[of.PHASE] = phase
             return NEEDS_TAPE
-        head, tail = table[p, HEAD], table[p, TAIL]
-        if phase == 0 and table[p, DUE_PHASE] == 0:
-            table[p, FLAGS] |= FULL
+        head, tail = table[p, of.HEAD], table[p, of.TAIL]
+        if phase == 0 and table[p, of.DUE_PHASE] == 0:
+            table[p, of.FLAGS] |= FULL
             due_again(table, dues, g, s, marks, p)
             if told(tape, table, g, wanted, stop, INITIAL_FULL, -1, p, -1, at):
-                return leave(g, g[ROW], 0, STOPPED)
-        elif phase == 0 and table[p, DUE_PHASE] == 1:
+                return leave(g, g[of.ROW], 0, STOPPED)
+        elif phase == 0 and table[p, of.DUE_PHASE] == 1:
             phase = EVICT
             if told(tape, table, g, wanted, stop, BEFORE_EVICT, -1, p, row_at(order, head), at):
-                return leave(g, g[ROW], phase, STOPPED)
+                return leave(g, g[of.ROW], phase, STOPPED)
         elif phase == EVICT:
             phase = 0
-            table[p, HEAD] = head + 1
-            g[TOTAL] -= 1
+            table[p, of.HEAD] = head + 1
+            g[of.TOTAL] -= 1
             due_again(table, dues, g, s, marks, p)
             if told(tape, table, g, wanted, stop, AFTER_EVICT, -1, p, row_at(order, head), at):
-                return leave(g, g[ROW], phase, STOPPED)
+                return leave(g, g[of.ROW], phase, STOPPED)
         elif phase == FLUSH:
             phase = 0
-            close(table, closed, g, p, s[FOLDED] == 1)
-            table[p, NEXT] = at + s[SIZE]
+            close(table, closed, g, p, s[of.FOLDED] == 1)
+            table[p, of.NEXT] = at + s[of.SIZE]
             due_again(table, dues, g, s, marks, p)
             if told(tape, table, g, wanted, stop, AFTER_FLUSH, -1, p, -1, at):
-                return leave(g, g[ROW], phase, STOPPED)
-        elif s[SLIDING] == 1:
-            table[p, NEXT] = at + s[EVERY]
+                return leave(g, g[of.ROW], phase, STOPPED)
+        elif s[of.SLIDING] == 1:
+            table[p, of.NEXT] = at + s[of.EVERY]
             due_again(table, dues, g, s, marks, p)
-            if (s[PARTIAL] == 1 or table[p, FLAGS] & FULL) and told(
+            if (s[of.PARTIAL] == 1 or table[p, of.FLAGS] & FULL) and told(
                 tape, table, g, wanted, stop, TRIGGER, -1, p, -1, at
             ):
-                return leave(g, g[ROW], 0, STOPPED)
+                return leave(g, g[of.ROW], 0, STOPPED)
         elif head == tail:
-            remove(table, heap, dues, g, s, closed, s[CLOCKED] == 1, p)
+            remove(table, heap, dues, g, s, closed, s[of.CLOCKED] == 1, p)
         else:
             phase = FLUSH
-            if told(tape, table, g, wanted, stop, BEFORE_FLUSH, -1, p, table[p, CELL], at):
-                return leave(g, g[ROW], phase, STOPPED)
-    g[PHASE] = 0
+            if told(tape, table, g, wanted, stop, BEFORE_FLUSH, -1, p, table[p, of.CELL], at):
+                return leave(g, g[of.ROW], phase, STOPPED)
+    g[of.PHASE] = 0
     return DONE
 
 
 @jit
 def flush_all(partitions, now, table, heap, dues, closed, tape, s, g):  # type: ignore[no-untyped-def]
     """Flush these subwindows in this order, from where the loop was left; why it returned."""
-    stop = s[STOP]
-    wanted = s[RECORD] | stop
-    i, phase = g[ROW], g[PHASE]
+    stop = s[of.STOP]
+    wanted = s[of.RECORD] | stop
+    i, phase = g[of.ROW], g[of.PHASE]
     while i < partitions.shape[0]:
         p = partitions[i]
-        if g[TAPE] + SPARE > tape.shape[1]:
-            g[ROW], g[PHASE] = i, phase
+        if g[of.TAPE] + SPARE > tape.shape[1]:
+            g[of.ROW], g[of.PHASE] = i, phase
             return NEEDS_TAPE
         if phase == 0:
             phase = 1
-            if told(tape, table, g, wanted, stop, BEFORE_FLUSH, -1, p, table[p, CELL], now):
+            if told(tape, table, g, wanted, stop, BEFORE_FLUSH, -1, p, table[p, of.CELL], now):
                 return leave(g, i, phase, STOPPED)
         if phase == 1:
             phase = 2
-            close(table, closed, g, p, s[FOLDED] == 1)
+            close(table, closed, g, p, s[of.FOLDED] == 1)
             if told(tape, table, g, wanted, stop, AFTER_FLUSH, -1, p, -1, now):
                 return leave(g, i, phase, STOPPED)
-        remove(table, heap, dues, g, s, closed, s[CLOCKED] == 1, p)
+        remove(table, heap, dues, g, s, closed, s[of.CLOCKED] == 1, p)
         i += 1
         phase = 0
-    g[ROW], g[PHASE] = 0, 0
+    g[of.ROW], g[of.PHASE] = 0, 0
     return DONE

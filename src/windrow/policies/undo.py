@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from windrow.policies import layout
+from windrow.policies.layout import by, of
 from windrow.policies.log import count_rows
 from windrow.policies.steps import NOWHERE
 from windrow.policies.subwindows import rejoin
@@ -40,7 +40,7 @@ class Undo:
         self._table = partitions.table[touched]
         self._arrays = {name: a[touched] for name, a in partitions.arrays.items() if name not in SCRATCH}
         self._counters = machine.counters.copy()
-        self._events = machine.tape[:, : machine.counters[layout.TAPE]].copy()
+        self._events = machine.tape[:, : machine.counters[of.TAPE]].copy()
         self._refold = None if machine.folding is None else machine.folding.saved(machine, touched)
 
     def back(self) -> None:
@@ -60,7 +60,7 @@ class Undo:
 
 def _touched(machine: Machine, numbers: np.ndarray) -> np.ndarray:
     partitions = machine.partitions
-    if machine.settings[layout.PARTITIONS]:
+    if machine.settings[of.PARTITIONS]:
         return np.arange(partitions.known)
     need = partitions.arrays["need"]
     touched = np.empty(min(len(numbers), partitions.known), np.int64)
@@ -72,10 +72,10 @@ def _touched(machine: Machine, numbers: np.ndarray) -> np.ndarray:
 def rejoin_all(machine: Machine) -> None:
     """Build the list from which partitions are evicted and both heaps anew."""
     partitions, g = machine.partitions, machine.counters
-    g[[layout.FIRST, layout.LAST]] = -1
-    g[[layout.HEAP, layout.DUES]] = 0
+    g[[of.FIRST, of.LAST]] = -1
+    g[[of.HEAP, of.DUES]] = 0
     # The list goes by update or by creation; both are found in the table.
-    by = layout.CREATED if machine.settings[layout.SELECTION] == layout.FIRST_CREATED else layout.UPDATED
+    moment = of.CREATED if machine.settings[of.SELECTION] == by.FIRST_CREATED else of.UPDATED
     live = partitions.live()
-    order = live[np.argsort(partitions.table[live, by], kind="stable")]
+    order = live[np.argsort(partitions.table[live, moment], kind="stable")]
     rejoin(order, partitions.table, partitions.heap, partitions.dues, g, machine.settings, machine.marks)

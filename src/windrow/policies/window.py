@@ -34,6 +34,7 @@ from windrow.policies import events, layout, state
 from windrow.policies.clock import Clock, RealClock
 from windrow.policies.guard import Guarded
 from windrow.policies.handlers import Handler
+from windrow.policies.layout import of
 from windrow.policies.machine import Machine
 from windrow.policies.options import column_names, require_options
 from windrow.policies.spec import Punct, Sliding, Spec, Tumbling
@@ -78,7 +79,7 @@ class Window(Guarded):
         require_options(self.spec, schema, by, clock, partial_windows, kept, aggregates)
         folding = folding_of(self.spec, schema, aggregates, summarizer)
         self._machine = Machine(self.spec, schema, by, folding, None if columns is None else kept)
-        self._machine.settings[layout.PARTIAL] = partial_windows
+        self._machine.settings[of.PARTIAL] = partial_windows
         self.schema = schema
         self.aggregates = dict(aggregates or {})
         self.clock = RealClock() if clock is None else clock
@@ -137,7 +138,7 @@ class Window(Guarded):
         if machine.broken is not None:
             self._go_back(rows, problem)
             return
-        taken = min(int(machine.counters[layout.ROW]) + 1, rows.count)
+        taken = min(int(machine.counters[of.ROW]) + 1, rows.count)
         self._finish(lambda: machine.run(rows.first(taken), now))
         self._end_or_back(rows.first(taken))
         problem.add_note(f"windrow: {taken} of {rows.count} rows were taken; the last of them is finished")
@@ -157,7 +158,7 @@ class Window(Guarded):
             return
         undo.back()
         problem.add_note(f"windrow: none of {rows.count} rows was taken")
-        if self._machine.counters[layout.TAPE] and self._consumers:
+        if self._machine.counters[of.TAPE] and self._consumers:
             self._consume(self._end(NO_ROWS))
 
     def take_back(self) -> None:
@@ -203,7 +204,7 @@ class Window(Guarded):
 
     def _pass_time(self, now: int, otherwise: str) -> None:
         machine = self._machine
-        if not machine.settings[layout.CLOCKED]:
+        if not machine.settings[of.CLOCKED]:
             return
         try:
             self._drive(lambda: machine.on_clock(now), self._told_and_selected)

@@ -9,8 +9,7 @@ Partitions that are evicted are forgotten: they were not due. (Gedik 2013, secti
 6.)
 
 What is kept: partials and no rows, if there are no groups and no aggregate that sorts; the window itself
-folds its rows then
-(`windrow.policies.summarizers`). Else the columns that are read, and the windows of a batch share the pieces that they have in common (`pieces`).
+folds its rows then (`windrow.policies.summarizers`). Else the columns that are read, and the windows of a batch share the pieces that they have in common (`range_aggregation`).
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from windrow.errors import QueryError
 from windrow.policies.clock import Clock
 from windrow.policies.log import storable
 from windrow.policies.operators.groups import grouped
-from windrow.policies.operators.pieces import RangeAnswers, pack
+from windrow.policies.operators.range_aggregation import RangeAggregation, pack
 from windrow.policies.operators.rows import taken
 from windrow.policies.operators.windowed import Windowed
 from windrow.policies.options import column_names
@@ -82,7 +81,7 @@ class Aggregate(Windowed):
     def fitted(self, schema: pa.Schema) -> None:
         """See `Windowed`."""
         require_columns(schema, (*self.partition_by[0], *self.group_by))
-        self._answers = RangeAnswers(self.aggregates, schema)
+        self._answers = RangeAggregation(self.aggregates, schema)
         grouped_by = storable(whole(schema.empty_table()), self.group_by).schema
         fields = [*(schema.field(name) for name in self.partition_by[0]), *grouped_by]
         self._result = pa.schema([*fields, *self._answers.fields])

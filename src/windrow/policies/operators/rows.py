@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.engine.cutting import Runs
-from windrow.policies.layout import HEAD, TAIL
+from windrow.policies.layout import of
 
 # To number the different ones among rows takes as long as to copy so many times as many.
 SPARSE = 16
@@ -30,7 +30,7 @@ def contents(window: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The partitions that have a subwindow, in order of creation, and their ranges of the window's `order`."""
     numbers = window.subwindows.live()
     table = window.subwindows.table
-    return numbers, table[numbers, HEAD], table[numbers, TAIL]
+    return numbers, table[numbers, of.HEAD], table[numbers, of.TAIL]
 
 
 def held(window: Any) -> np.ndarray:
