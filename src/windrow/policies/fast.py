@@ -15,7 +15,7 @@ from windrow.engine.cache import jit
 from windrow.policies import events
 from windrow.policies.events import BEFORE_FLUSH, TRIGGER
 from windrow.policies.layout import DONE, FULL, LIVE, NEEDS_CELLS, NEEDS_TAPE, by, of
-from windrow.policies.steps import exceeds, note
+from windrow.policies.steps import close, exceeds, note
 from windrow.policies.subwindows import create, remove
 
 
@@ -61,10 +61,7 @@ def tumble(  # type: ignore[no-untyped-def]
             if flushed:
                 if record:
                     note(tape, g, BEFORE_FLUSH, i, p, cell, table[p, of.HEAD], table[p, of.TAIL], now)
-                closed[g[of.CLOSED]] = cell
-                g[of.CLOSED] += 1
-                added -= held
-                table[p, of.HEAD] = table[p, of.TAIL]
+                close(table, closed, g, p, True)
                 held = 0
             g[of.FREE] -= 1
             cell = free[g[of.FREE]]
@@ -82,11 +79,7 @@ def tumble(  # type: ignore[no-untyped-def]
         if eviction == by.COUNT and held + 1 >= size:
             if record:
                 note(tape, g, BEFORE_FLUSH, i, p, cell, table[p, of.HEAD], table[p, of.TAIL], now)
-            closed[g[of.CLOSED]] = cell
-            g[of.CLOSED] += 1
-            added -= held + 1
-            table[p, of.HEAD] = table[p, of.TAIL]
-            table[p, of.CELL] = -1
+            close(table, closed, g, p, True)
             remove(table, heap, dues, g, s, closed, clocked, np.int64(p))
         i += 1
     g[of.TOTAL] += added

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from windrow.engine.arrays import ranges
 from windrow.engine.columns import whole
 from windrow.engine.keys import Keys
 from windrow.engine.snapshot.format import framed, unframed
@@ -57,7 +58,8 @@ def save(window: Contents, machine: Machine) -> bytes:
     if machine.folding is not None:
         machine.folding.save(machine, writer)
     if not isinstance(machine.folding, InCells):
-        places = _places(table)
+        # Those of all rows held, subwindow by subwindow.
+        places = ranges(table[:, of.HEAD], table[:, of.TAIL])
         for name, array in machine.regions.arrays.items():
             if name != "order":
                 writer.array(f"place {name}", array[places])
@@ -66,13 +68,6 @@ def save(window: Contents, machine: Machine) -> bytes:
             writer.array("order", numbers.astype(np.int64))
             writer.table("log", machine.log.take(rows))
     return framed(fingerprint(window, machine), writer.body())
-
-
-def _places(table: np.ndarray) -> np.ndarray:
-    """The places of all rows held, subwindow by subwindow."""
-    sizes = table[:, of.TAIL] - table[:, of.HEAD]
-    ends = np.cumsum(sizes)
-    return np.arange(int(ends[-1]) if len(ends) else 0) + np.repeat(table[:, of.HEAD] - ends + sizes, sizes)
 
 
 def load(window: Contents, machine: Machine, snapshot: bytes) -> None:

@@ -68,8 +68,7 @@ class _Reader:
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._parts = self._split()
-        self._next = 0
+        self._parts = iter(self._split())
 
     def wrong(self, at: int, problem: str) -> QueryError:
         """An error that points at a character."""
@@ -79,20 +78,19 @@ class _Reader:
     def _split(self) -> list[_Part]:
         parts, at, text = [], 0, self._text
         while True:
-            at += len(text[at:]) - len(text[at:].lstrip())
+            at = self._behind_blanks(at)
             name = _NAME.match(text, at)
             if name is None:
                 found = "the text ends" if at >= len(text) else f"there is {text[at]!r}"
                 raise self.wrong(at, f"a word is expected here, and {found}")
             end, inside, inside_at = at + len(name[0].rstrip()), None, 0
-            behind = end + len(text[end:]) - len(text[end:].lstrip())
+            behind = self._behind_blanks(end)
             if text[behind : behind + 1] == "(":
                 found_inside = _INSIDE.match(text, behind)
                 if found_inside is None:
                     raise self.wrong(behind, "this parenthesis is never closed")
                 inside, inside_at = found_inside[1], behind + 1
-                end = found_inside.end()
-                behind = end + len(text[end:]) - len(text[end:].lstrip())
+                behind = self._behind_blanks(found_inside.end())
             parts.append(_Part(at, name[0].rstrip(), inside, inside_at))
             if behind == len(text):
                 return parts
@@ -100,14 +98,13 @@ class _Reader:
                 raise self.wrong(behind, f"a comma is expected here, and there is {text[behind]!r}")
             at = behind + 1
 
-    def _more(self) -> _Part | None:
-        return self._parts[self._next] if self._next < len(self._parts) else None
+    def _behind_blanks(self, at: int) -> int:
+        return len(self._text) - len(self._text[at:].lstrip())
 
     def _take(self, what: str) -> _Part:
-        part = self._more()
+        part = next(self._parts, None)
         if part is None:
             raise self.wrong(len(self._text), f"{what} is missing at the end")
-        self._next += 1
         return part
 
     def spec(self) -> specs.Spec:
@@ -139,33 +136,28 @@ class _Reader:
             raise self.wrong(at, str(problem)) from None
 
     def _partitioning(self) -> dict[str, Any]:
-        options: dict[str, Any] = {}
-        part = self._more()
+        part = next(self._parts, None)
         if part is None:
-            return options
+            return {}
         if part.name != "partitioned" or part.inside is not None:
             guess = near(part.name, ("partitioned",))
             raise self.wrong(part.at, f"here the text ends, or 'partitioned' follows{guess}")
-        self._next += 1
-        options["partitioned"] = True
-        part = self._more()
+        options: dict[str, Any] = {"partitioned": True}
+        part = next(self._parts, None)
         if part is None:
             return options
-        self._next += 1
-        options["partition_eviction"] = self._policy(
-            part, _EVICTIONS, "a partition eviction", list(_EVICTIONS)
-        )
-        chosen = self._more()
+        evicting = self._policy(part, _EVICTIONS, "a partition eviction", list(_EVICTIONS))
+        options["partition_eviction"] = evicting
+        chosen = next(self._parts, None)
         if chosen is not None:
-            self._next += 1
             if chosen.name not in specs.SELECTIONS or chosen.inside is not None:
                 known = ", ".join(map(repr, specs.SELECTIONS))
                 guess = near(chosen.name, specs.SELECTIONS)
                 raise self.wrong(chosen.at, f"a selection is one of {known}{guess}")
-            if isinstance(options["partition_eviction"], specs.PartitionAge):
+            if isinstance(evicting, specs.PartitionAge):
                 raise self.wrong(chosen.at, "partitionAge evicts what is too old, and selects nothing")
             options["selection"] = chosen.name
-        part = self._more()
+        part = next(self._parts, None)
         if part is not None:
             raise self.wrong(part.at, "the text should end here")
         return options

@@ -22,19 +22,20 @@ What an error leaves behind:
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate
 from windrow.engine.columns import whole
-from windrow.errors import QueryError
-from windrow.policies import events, layout, state
-from windrow.policies.clock import Clock, RealClock
-from windrow.policies.guard import Guarded
-from windrow.policies.handlers import Handler
-from windrow.policies.layout import of
+from windrow.errors import QueryError, StateError
+from windrow.policies import events, state
+from windrow.policies.clock import Call, Clock, RealClock, weakly
+from windrow.policies.handlers import Handled, Handler
+from windrow.policies.layout import NEVER, of
 from windrow.policies.machine import Machine
 from windrow.policies.options import column_names, require_options
 from windrow.policies.spec import Punct, Sliding, Spec, Tumbling
@@ -47,7 +48,7 @@ from windrow.policies.window_state import NO_ROWS, Rows
 _EVERY_WINDOW = frozenset(events.NAMES) - events.TUMBLING - events.SLIDING
 
 
-class Window(Guarded):
+class Window(Handled):
     """What tumbling and sliding windows have in common.
 
     spec             policies, as a value or as text
@@ -59,6 +60,9 @@ class Window(Guarded):
     aggregates       windrow's aggregates by name, computed by the window: rows are then not kept
     summarizer       makes a summarizer for each subwindow of a tumbling window: rows are then not kept
     """
+
+    # The clock's next call, which `__del__` takes back, even of a window that could not be made.
+    _call: Call | None = None
 
     def __init__(
         self,
@@ -90,6 +94,9 @@ class Window(Guarded):
         self._consumers = []
         self._lock = threading.RLock()
         self._busy = None
+        # What the clock's call has raised, for whoever calls next; and whether a call was interrupted half-way.
+        self._failure: BaseException | None = None
+        self._lost = False
         if self.aggregates:
             self.record("before_flush" if isinstance(self.spec, Tumbling) else "trigger")
 
@@ -209,7 +216,7 @@ class Window(Guarded):
         try:
             self._drive(lambda: machine.on_clock(now), self._told_and_selected)
         except BaseException as problem:
-            self._finish(lambda: machine.on_clock(-layout.NEVER))
+            self._finish(lambda: machine.on_clock(-NEVER))
             self._end(NO_ROWS)
             problem.add_note(f"windrow: raised at an event of the clock, which is finished; {otherwise}")
             raise
@@ -225,6 +232,77 @@ class Window(Guarded):
         """An error if `insert` would refuse these rows; none is taken."""
         with self.locked():
             self._machine.check(batch)
+
+    # -- one call at a time ------------------------------------------------------------------------
+
+    def locked(self) -> AbstractContextManager[Any]:
+        """Keep the clock and other threads out of the window, to look at it outside of handlers."""
+        return self._lock
+
+    @contextmanager
+    def _entered(self, what: str) -> Iterator[None]:
+        with self.locked():
+            # The lock lets a thread in twice, and others wait: this one has come here from a handler.
+            if self._busy is not None:
+                raise QueryError(
+                    f"{what} was called by a handler of this window while it is in {self._busy}: "
+                    "a handler may look at its window, but not change it"
+                )
+            if self._lost:
+                raise StateError("a call was interrupted half-way: go on from a snapshot, in a new window")
+            if self._failure is not None:
+                failure, self._failure = self._failure, None
+                raise failure
+            self._busy = what
+            try:
+                yield
+            finally:
+                self._busy = None
+                self._schedule()
+
+    def _schedule(self) -> None:
+        """Be called by the clock when something is due."""
+        machine = self._machine
+        if not machine.settings[of.CLOCKED]:
+            return
+        deadline = NEVER
+        if machine.counters[of.DUES]:
+            deadline = int(machine.partitions.table[machine.partitions.dues[0], of.DUE])
+        before = self._call
+        if before is not None and before.deadline == deadline:
+            return
+        never = deadline == NEVER
+        self._call = None if never else self.clock.call_at(deadline, weakly(self._on_time))
+        if before is not None:
+            before.cancel()
+
+    def _on_time(self) -> None:
+        """The clock calls. What a handler raises goes to whoever calls the window next."""
+        with self.locked():
+            self._call = None
+            # A handler has moved the clock: its window looks at it when it is done.
+            if self._busy is not None:
+                return
+            try:
+                self._consume(self.advance())
+            except Exception as problem:  # a handler may raise anything
+                self._failure = problem
+
+    def _consume(self, tape: Tape) -> None:
+        for consumer in self._consumers:
+            consumer(tape)
+
+    def close(self) -> None:
+        """Take the window off its clock: nothing happens in it any more by itself."""
+        with self.locked():
+            if self._call is not None:
+                self._call.cancel()
+                self._call = None
+            self._machine.settings[of.CLOCKED] = 0
+
+    def __del__(self) -> None:
+        if self._call is not None:
+            self._call.cancel()
 
     # -- snapshots ---------------------------------------------------------------------------------
 

@@ -75,11 +75,9 @@ class Aggregate(Windowed):
             raise QueryError(f"two columns of the output would be called {', '.join(map(repr, twice))}")
 
     def recorded(self) -> tuple[str, ...]:
-        """See `Windowed`."""
         return ("before_flush",) if isinstance(self.spec, Tumbling) else ("trigger",)
 
     def fitted(self, schema: pa.Schema) -> None:
-        """See `Windowed`."""
         require_columns(schema, (*self.partition_by[0], *self.group_by))
         self._answers = RangeAggregation(self.aggregates, schema)
         grouped_by = storable(whole(schema.empty_table()), self.group_by).schema
@@ -88,7 +86,6 @@ class Aggregate(Windowed):
         self._schemas[0] = self._result
 
     def options(self, schema: pa.Schema) -> dict[str, Any]:
-        """See `Windowed`."""
         if not self._keeps_rows:
             return {"aggregates": self.aggregates}
         return {"columns": list(dict.fromkeys([*self._answers.columns, *self.group_by]))}
@@ -99,21 +96,17 @@ class Aggregate(Windowed):
         return bool(self.group_by) or self._answers.sorts
 
     def refuse(self, batch: pa.RecordBatch) -> None:
-        """See `Windowed`."""
         if self._keeps_rows:
             self._answers.refuse(batch)
 
     def window_made(self) -> None:
-        """See `Windowed`."""
         self.window.can_take_back = self._keeps_rows and self._answers.may_fail
 
     def described(self) -> str:
-        """See `Operator`."""
         told = [f"{name}={aggregate}" for name, aggregate in self.aggregates.items()]
         return repr((super().described(), told, self.group_by))
 
     def played(self, tape: Any, batch: pa.RecordBatch | None) -> None:
-        """See `Windowed`."""
         due = np.flatnonzero(tape.high > tape.low)
         if len(due):
             table, marks = self._from_rows(tape, due) if self._keeps_rows else self._folded(tape, due)
@@ -158,7 +151,6 @@ class Aggregate(Windowed):
     takes_whole_windows = True
 
     def whole_windows(self, rows: pa.Table, low: np.ndarray, high: np.ndarray) -> None:
-        """See `Windowed`."""
         keys: list[pa.Array] = []
         if self.partition_by[0]:
             rows, _, keys, low, high = grouped(rows, self.partition_by[0], low, high)

@@ -86,11 +86,9 @@ class Deduplicate(Windowed):
         self._last = np.empty(0, np.int64)
 
     def described(self) -> str:
-        """See `Operator`."""
         return repr((super().described(), self.by))
 
     def fitted(self, schema: pa.Schema) -> None:
-        """See `Windowed`."""
         # Rows of different partitions never meet, so the partition is part of what is compared.
         self._compared = tuple(dict.fromkeys([*self.partition_by[0], *(self.by or schema.names)]))
         require_columns(schema, self._compared)
@@ -98,11 +96,9 @@ class Deduplicate(Windowed):
         self._schemas[0] = schema
 
     def options(self, schema: pa.Schema) -> dict[str, Any]:
-        """See `Windowed`."""
         return {"columns": list(self._compared)}
 
     def recorded(self) -> tuple[str, ...]:
-        """See `Windowed`."""
         return ("before_insert",)
 
     def window_made(self) -> None:
@@ -139,7 +135,6 @@ class Deduplicate(Windowed):
         return [Punctuated(stretch.table.filter(pa.array(mask)), before[stretch.marks])]
 
     def played(self, tape: Any, batch: pa.RecordBatch | None) -> None:
-        """See `Windowed`."""
         if batch is None:
             return
         numbers = self._numbers(batch)
@@ -151,7 +146,6 @@ class Deduplicate(Windowed):
     takes_whole_windows = True
 
     def whole_windows(self, rows: pa.Table, low: np.ndarray, high: np.ndarray) -> None:
-        """See `Windowed`."""
         numbers = self._numbers(whole(rows))
         fresh = np.ones(rows.num_rows, np.bool_)
         mark_first(numbers, self._keys.count, low, high, fresh)

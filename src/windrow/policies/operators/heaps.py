@@ -1,13 +1,12 @@
 """A pairing heap for each partition, in arrays: rows come, and the first of them in sort order leaves.
 
-A node is a row number; `child` and `sibling` are its links, `root` the first row of each partition. To come
+A node is a row number; `child` and `sibling` are its links, `root` the first row of each partition, `owner` the partition
+of each row that is in a heap, and -1 of others. To come
 costs one comparison, to leave a logarithmic number, amortised (Fredman, Sedgewick, Sleator and Tarjan,
 1986). Rows compare by the numbers `keys[row]`, from left to right, and as they came if all are equal.
 """
 
 from __future__ import annotations
-
-import numpy as np
 
 from windrow.engine.cache import jit
 from windrow.policies.events import AFTER_INSERT, BEFORE_EVICT
@@ -63,7 +62,7 @@ def without_first(keys, child, sibling, first):  # type: ignore[no-untyped-def]
 
 
 @jit
-def play(kind, row, partition, at, base, keys, child, sibling, root, out, marks):  # type: ignore[no-untyped-def]
+def play(kind, row, partition, at, base, keys, child, sibling, owner, root, out, marks):  # type: ignore[no-untyped-def]
     """Rows that come and leave as the tape says; which rows leave in `out`, and where a set of them ends in
     `marks`.
 
@@ -78,17 +77,16 @@ def play(kind, row, partition, at, base, keys, child, sibling, root, out, marks)
             node = base + row[e]
             child[node] = -1
             sibling[node] = -1
+            owner[node] = p
             root[p] = melded(keys, child, sibling, root[p], node)
             continue
-        if kind[e] == BEFORE_EVICT:
+        while root[p] >= 0:
             out[count] = root[p]
             count += 1
+            owner[root[p]] = -1
             root[p] = without_first(keys, child, sibling, root[p])
-        else:
-            while root[p] >= 0:
-                out[count] = root[p]
-                count += 1
-                root[p] = without_first(keys, child, sibling, root[p])
+            if kind[e] == BEFORE_EVICT:
+                break
         goes_on = (
             e + 1 < kind.shape[0]
             and kind[e] == BEFORE_EVICT
@@ -101,24 +99,3 @@ def play(kind, row, partition, at, base, keys, child, sibling, root, out, marks)
             marks[sets] = count
             sets += 1
     return count, sets
-
-
-@jit
-def owners(child, sibling, root, owner):  # type: ignore[no-untyped-def]
-    """The partition of each row that is in a heap; `owner` is -1 before, and stays so for others."""
-    waiting = np.empty(child.shape[0] + 1, np.int64)
-    for p in range(root.shape[0]):
-        if root[p] < 0:
-            continue
-        count = 1
-        waiting[0] = root[p]
-        while count > 0:
-            count -= 1
-            node = waiting[count]
-            owner[node] = p
-            if sibling[node] >= 0:
-                waiting[count] = sibling[node]
-                count += 1
-            if child[node] >= 0:
-                waiting[count] = child[node]
-                count += 1

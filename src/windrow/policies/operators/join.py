@@ -132,7 +132,6 @@ class Join(Operator):
         return tuple(JoinSide(place, spec, place in outer, lone) for place, spec in enumerate(specs))
 
     def described(self) -> str:
-        """See `Operator`."""
         return repr((super().described(), self.on, self.how, self.apart, self.suffix))
 
     # -- the stream ------------------------------------------------------------------------------
@@ -348,7 +347,6 @@ class Join(Operator):
         return self._side_by_side(rows, empty) if place == 0 else self._side_by_side(empty, rows)
 
     def open_windows(self) -> list[Window]:
-        """See `Operator`."""
         return [side.window for side in self._sides if side.window is not None]
 
     def finish(self) -> list[Punctuated]:

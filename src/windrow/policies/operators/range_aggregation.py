@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate, Multiset, Scalars, Sequence
+from windrow.engine.arrays import ranges as positions_between
 from windrow.engine.columns import whole
 from windrow.engine.cutting import Runs
 from windrow.engine.partials import Log, Multisets, Numbers, store_for
@@ -55,7 +56,7 @@ def pack(low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.
     packed_begin = np.cumsum(end - begin) - (end - begin)
     down = np.empty(len(low), np.int64)
     down[order] = np.repeat(begin - packed_begin, behind - first)
-    return Runs(begin, end, begin).located()[0], low - down, high - down
+    return positions_between(begin, end), low - down, high - down
 
 
 def by_start(low: np.ndarray) -> np.ndarray:

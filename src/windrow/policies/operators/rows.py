@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.engine.cutting import Runs
+from windrow.engine.arrays import ranges
 from windrow.policies.layout import of
 
 # To number the different ones among rows takes as long as to copy so many times as many.
@@ -36,4 +36,4 @@ def contents(window: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def held(window: Any) -> np.ndarray:
     """The rows of the log that the window holds, in the order in which they came."""
     _, low, high = contents(window)
-    return np.sort(window.order[Runs(low, high, low).located()[0]])
+    return np.sort(window.order[ranges(low, high)])

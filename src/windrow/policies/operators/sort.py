@@ -79,11 +79,9 @@ class Sort(Windowed):
         return isinstance(self.spec, Sliding)
 
     def described(self) -> str:
-        """See `Operator`."""
         return repr((super().described(), self.by, self.partial))
 
     def fitted(self, schema: pa.Schema) -> None:
-        """See `Windowed`."""
         require_columns(schema, tuple(name for name, _ in self.by))
         # Types that have no order are refused in both modes.
         ordering = Ordering(self.by, schema)
@@ -91,29 +89,24 @@ class Sort(Windowed):
         self._schemas[0] = schema
 
     def options(self, schema: pa.Schema) -> dict[str, Any]:
-        """See `Windowed`."""
         return {"columns": []} if self.progressive else {}
 
     def recorded(self) -> tuple[str, ...]:
-        """See `Windowed`."""
         if self.progressive:
             return ("after_insert", "before_evict", "partition_eviction")
         return ("before_flush", "partition_eviction")
 
     def refuse(self, batch: pa.RecordBatch) -> None:
-        """See `Windowed`."""
         if self._held is not None:
             self._held.refuse(batch)
 
     def window_made(self) -> None:
-        """See `Windowed`."""
         if self._held is not None:
             self.window.subwindows.on_renumbered(self._held.renumber)
 
     # -- the stream ------------------------------------------------------------------------------
 
     def played(self, tape: Any, batch: pa.RecordBatch | None) -> None:
-        """See `Windowed`."""
         if self._held is None:
             self._sorted(tape.low, tape.high)
         else:
@@ -140,14 +133,12 @@ class Sort(Windowed):
     takes_whole_windows = True
 
     def whole_windows(self, rows: pa.Table, low: np.ndarray, high: np.ndarray) -> None:
-        """See `Windowed`."""
         if self.partition_by[0]:
             rows, _, _, low, high = grouped(rows, self.partition_by[0], low, high)
         positions, owner = Runs(low, high, np.arange(len(low))).located()
         self._in_order(rows.take(pa.array(positions)), owner)
 
     def finish(self) -> list[Punctuated]:
-        """See `Operator`."""
         if self.partial and self._schema is not None:
             with self.window.locked():
                 partitions, low, high = contents(self.window)
@@ -165,11 +156,9 @@ class Sort(Windowed):
     # -- state -----------------------------------------------------------------------------------
 
     def state(self) -> dict[str, bytes]:
-        """See `Windowed`."""
         return {} if self._held is None else self._held.save(contents(self.window)[0])
 
     def load(self, parts: dict[str, bytes]) -> None:
-        """See `Windowed`."""
         if self._held is not None:
             partitions, low, high = contents(self.window)
             self._held.load(parts, partitions, high - low)

@@ -36,12 +36,16 @@ class SortedRows:
         self._keys = np.zeros((0, ordering.width), np.int64)
         self._child = np.zeros(0, np.int64)
         self._sibling = np.zeros(0, np.int64)
+        self._owner = np.full(0, -1)
         self._root = np.full(0, -1)
         self._count = 0
 
     def renumber(self, kept: np.ndarray) -> None:
         """Partition kept[i] becomes partition i."""
-        self._root = grown(self._root, int(kept.max(initial=-1)) + 1, -1)[kept]
+        self._root = grown(self._root, int(kept.max(initial=-1)) + 1, -1)
+        moved = np.full(len(self._root) + 1, -1)
+        moved[kept] = np.arange(len(kept))
+        self._root, self._owner = self._root[kept], moved[self._owner]
 
     def refuse(self, batch: pa.RecordBatch) -> None:
         """An error if rows have no place in order."""
@@ -63,7 +67,7 @@ class SortedRows:
         """Let rows come and leave as these events say; those that leave, and where sets of them end."""
         self._root = grown(self._root, int(partition.max(initial=-1)) + 1, -1)
         out, marks = np.empty(self._count, np.int64), np.empty(len(kind), np.int64)
-        links = (self._keys, self._child, self._sibling, self._root)
+        links = (self._keys, self._child, self._sibling, self._owner, self._root)
         left, sets = heaps.play(kind, row, partition, at, base, *links, out, marks)
         table = taken(self._log, out[:left])
         self._count -= left
@@ -78,13 +82,14 @@ class SortedRows:
         base, end = self._log.base, self._log.rows
         links = self._keys, self._child, self._sibling
         self._keys, self._child, self._sibling = (grown(array, end) for array in links)
+        self._owner = grown(self._owner, end, -1)
         self._keys[base:end] = fresh
         self._count += len(fresh)
         return base
 
     def _tidy(self) -> None:
         """Forget the rows that have left."""
-        kept = np.flatnonzero(self._owners() >= 0)
+        kept = np.flatnonzero(self._owner >= 0)
         moved = np.full(self._log.rows + 1, -1)
         moved[kept] = np.arange(len(kept))
         log = Log(self._schema)
@@ -97,13 +102,9 @@ class SortedRows:
         # A link of -1 is the last place of `moved`, which is -1.
         self._child[:count], self._sibling[:count] = moved[self._child[kept]], moved[self._sibling[kept]]
         self._root = moved[self._root]
+        self._owner[:count], self._owner[count:] = self._owner[kept], -1
 
     # -- state -----------------------------------------------------------------------------------
-
-    def _owners(self) -> np.ndarray:
-        owner = np.full(self._log.rows, -1)
-        heaps.owners(self._child, self._sibling, self._root, owner)
-        return owner
 
     def save(self, partitions: np.ndarray) -> dict[str, bytes]:
         """The rows, and for each its partition, as a place among these; heaps are made anew."""
@@ -111,7 +112,7 @@ class SortedRows:
         place = np.full(max(len(self._root), int(partitions.max(initial=-1)) + 1), -1)
         place[partitions] = np.arange(len(partitions))
         rows = self._log.take(np.arange(self._log.rows))
-        return {"rows": stream_of(rows), "partition of rows": place[self._owners()].tobytes()}
+        return {"rows": stream_of(rows), "partition of rows": place[self._owner[: self._log.rows]].tobytes()}
 
     def load(self, parts: dict[str, bytes], partitions: np.ndarray, sizes: np.ndarray) -> None:
         """The opposite of `save`; as many rows are held of each partition as its subwindow has."""

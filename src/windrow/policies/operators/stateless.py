@@ -46,7 +46,6 @@ class Filter(_Stateless):
         self._where = where
 
     def process(self, rows: Any, port: int = 0) -> list[Punctuated]:
-        """See `Operator`."""
         stretch = Punctuated.of(rows)
         mask = _computed(stretch.table, {"holds": self._where})["holds"]
         if not pa.types.is_boolean(mask.type):
@@ -73,7 +72,6 @@ class Project(_Stateless):
         self._columns, self._keep = dict(columns), keep
 
     def process(self, rows: Any, port: int = 0) -> list[Punctuated]:
-        """See `Operator`."""
         stretch = Punctuated.of(rows)
         kept = {name: pc.field(name) for name in stretch.table.column_names} if self._keep else {}
         table = _computed(stretch.table, kept | self._columns)

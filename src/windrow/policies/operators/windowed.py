@@ -77,7 +77,6 @@ class Windowed(Operator):
         return self._window
 
     def open_windows(self) -> list[Window]:
-        """See `Operator`."""
         return [] if self._window is None else [self._window]
 
     # -- what subclasses say ---------------------------------------------------------------------
@@ -115,7 +114,6 @@ class Windowed(Operator):
     # -- the stream ------------------------------------------------------------------------------
 
     def process(self, rows: Any, port: int = 0) -> list[Punctuated]:
-        """See `Operator`."""
         if port != 0:
             raise QueryError(f"{type(self).__name__} has one input, number 0, and not {port!r}")
         stretch = Punctuated.of(rows)
