@@ -233,9 +233,9 @@ def test_what_fails_on_the_second_thread_of_a_built_in_aggregate_is_raised_as_it
     window = Rolling(wr.max("x"), rows=40, store="pba")
     window.process(pa.table({"x": np.arange(5)}))
     monkeypatch.setattr(window._held._helper, "_accumulate", no_memory)
+    parts = [pa.table({"x": part}) for part in np.array_split(np.arange(5, 100), 10)]
     with pytest.raises(MemoryError, match="no room for lcs"):
-        for part in np.array_split(np.arange(5, 100), 10):
-            window.process(pa.table({"x": part}))
+        list(map(window.process, parts))
     with pytest.raises(wr.StateError, match="neither old nor new"):
         window.process(pa.table({"x": np.arange(5)}))
 

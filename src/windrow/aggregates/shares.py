@@ -18,7 +18,7 @@ from windrow.aggregates.base import (
     kind_of,
     numeric_kind,
     plain,
-    scale_of,
+    unscaled,
 )
 from windrow.aggregates.count import Count
 from windrow.aggregates.mean import Mean
@@ -74,12 +74,7 @@ class Parts(Aggregate):
 
     def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
         kinds: tuple[Kind, ...] = (numeric_kind(types[0], what=f"sum({self.columns[0]})"), "f")
-        scale = scale_of(types[0])
-
-        def build(values, defined, decoders):  # type: ignore[no-untyped-def]
-            return plain(pa.float64())([values[0] / scale], defined, decoders)
-
-        return Bound(VALUES, kinds, pa.float64(), lower_value, ("f",), build)
+        return Bound(VALUES, kinds, pa.float64(), lower_value, ("f",), unscaled(types[0]))
 
 
 def of_pieces(name: str, aggregate: Aggregate) -> Aggregate:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -29,7 +29,7 @@ class Command:
 
     file: str
     master: str | None
-    settings: Mapping[str, str]
+    settings: Sequence[tuple[str, str]]
     check: bool
     explain: bool
     given: tuple[str, ...]
@@ -52,7 +52,7 @@ def pipeline_command(command: Command) -> int:
     # PySpark takes a second to load: whatever is wrong with the file is told before.
     from windrow.pipelines.run import session
 
-    spark = session(pipeline, master=command.master, settings=command.settings)
+    spark = session(pipeline, master=command.master, settings=dict(command.settings))
     try:
         return _explained(spark, command, pipeline) if command.explain else _run(spark, command, pipeline)
     except QueryError as problem:

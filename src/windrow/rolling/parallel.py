@@ -23,6 +23,7 @@ import os
 import weakref
 from collections.abc import Callable
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -123,10 +124,8 @@ class Helper:
 
     def _hand(self, *work: Any) -> None:
         self._left, self._done = [work], Future()
-        try:
+        with suppress(RuntimeError):  # there are too many threads: who waits for it does it
             helpers().submit(self._do, self._left, self._done)
-        except RuntimeError:  # there are too many threads: who waits for it does it
-            pass
 
     def _do(self, left: list[tuple[Any, ...]], done: Future[None]) -> None:
         try:

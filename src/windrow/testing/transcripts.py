@@ -253,14 +253,10 @@ class _Run:
             return self.operator.finish()
         if step.action == "snapshot":
             self.operator = self.engine.through_snapshot(self.operator)
-        elif step.action == "add_window":
-            self._add(step, self.engine.add_window, where)
-        elif step.action == "remove_window":
-            self.operator.remove_window(step.argument)
-        elif step.action == "add_aggregate":
-            self._add(step, self.engine.add_aggregate, where)
-        elif step.action == "remove_aggregate":
-            self.operator.remove_aggregate(step.argument)
+        elif step.action in ("add_window", "add_aggregate"):
+            self._add(step, getattr(self.engine, step.action), where)
+        else:  # remove_window, remove_aggregate
+            getattr(self.operator, step.action)(step.argument)
         return None
 
     def _add(self, step: Step, add: Callable[..., Any], where: str) -> None:

@@ -6,16 +6,14 @@ it as bytes, and nothing here needs windows before there are rows.
 
 from __future__ import annotations
 
-import hashlib
 import pickle
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from windrow.measure import Measure
-from windrow.spark.task import typed
+from windrow.spark.task import Work
 
 if TYPE_CHECKING:
     from windrow.policies.operators.base import Operator
@@ -44,8 +42,8 @@ class Port:
 
 
 @dataclass(frozen=True)
-class PolicyTask:
-    """See `windrow.spark.task.Work`.
+class PolicyTask(Work):
+    """An operator over policy windows.
 
     `recipe` makes the operator, `described` is what it does; `measure` is that of the time by which rows are
     ordered, None where a clock drives the operator. `columns` are those that travel besides time and tag.
@@ -79,10 +77,6 @@ class PolicyTask:
 
         return Judge(self.measure)
 
-    def events(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """See `Work`."""
-        return typed(batch, self.schema)
-
     def operator(self) -> Driven:
         """See `Work`."""
         from windrow.spark.policies.driven import Driven
@@ -99,18 +93,9 @@ class PolicyTask:
         """See `Work`."""
         return operator.apply(batch)
 
-    def replay(self, operator: Driven, batches: Iterator[MicroBatch]) -> None:
-        """See `Work`."""
-        for batch in batches:
-            operator.apply(batch)
-            operator.late(), operator.bad()
-
     def timer(self, operator: Driven, instant: int) -> int:
         """See `Work`: the next move of the watermark, or what is due next on the clock."""
-        return operator.due if self.clocked else instant + 1
+        return operator.due if self.clocked else super().timer(operator, instant)
 
-    def identity(self) -> str:
-        """See `Work`: what the operator does, on which columns, over how many buckets."""
-        columns = [f"{field.name} {field.type}" for field in (*self.schema, *self.result)]
-        said = "\n".join([self.described, *columns, str(self.buckets)])
-        return hashlib.sha256(said.encode()).hexdigest()
+    def _told(self) -> list[str]:
+        return [self.described]
