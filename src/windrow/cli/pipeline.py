@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from windrow.cli.stopping import Stop, follow
+from windrow.cli.stopping import follow, signals
 from windrow.errors import QueryError
 from windrow.pipelines.schema import load
 from windrow.pipelines.spec import Pipeline
@@ -76,12 +76,12 @@ def _run(spark: SparkSession, command: Command, pipeline: Pipeline) -> int:
     from windrow.pipelines.listener import ProgressListener
     from windrow.pipelines.run import start
 
-    with shown() as display, Stop() as stop:
+    with shown() as display, signals() as asked:
         listener = ProgressListener(show=display.show)
         spark.streams.addListener(listener)
         try:
             running = start(spark, pipeline)
-            code = follow(running, stop)
+            code = follow(running, asked)
         except PySparkException as problem:
             display.close()
             _say(f"the pipeline failed: {_reason(problem, pipeline.checkpoint)}")

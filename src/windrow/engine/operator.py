@@ -214,9 +214,10 @@ class Operator:
             return None
         events, missing, culprits = self._read(batch)
         bounds = Bounds.of(self.engines, self.settings, None, None)
-        return self._intake.without_bad(
+        judged = self._intake.judged(
             self.engines, bounds, batch, events.times, events.scan, missing, culprits
         )
+        return self._intake.refuse(batch, *judged)
 
     def _sort_out(self, events: Events, missing: np.ndarray | None, culprits: Culprits) -> None:
         """Set bad and late rows aside, and let the engines take the rest."""
@@ -229,8 +230,9 @@ class Operator:
         open_events = self._open_events
         if open_events is not None:
             bad, reasons = open_events.judged(events, bad, reasons)
-        if bad is not None:
-            good, rows = self._intake.refuse(batch, bad, reasons)
+        refused = self._intake.refuse(batch, bad, reasons)
+        if refused is not None:
+            good, rows = refused
             self._bad.append(rows)
             self.counters.bad += rows.num_rows
             events = events.where(good)

@@ -208,14 +208,8 @@ class Held:
         state, held, made = self._helper.slide(run, inputs, rows, size, held, state, *kept)
         return self._collected(state) if self._waits else state, held, made
 
-    def call(self, loop: Callable[..., Any], *arguments: Any) -> Any:
-        """Run a loop that takes no rows."""
-        self._require_whole()
-        with self._blaming(None):
-            return compiled(loop, self.store, self._operations[False])(*arguments)
-
     @contextmanager
-    def _blaming(self, rows: Rows | None) -> Iterator[None]:
+    def _blaming(self, rows: Rows) -> Iterator[None]:
         """Say which function of the user's has failed, and on which of these rows."""
         try:
             yield
@@ -224,18 +218,17 @@ class Held:
                 raise
             raise self._failed(problem, rows) from problem
 
-    def _failed(self, problem: Exception, rows: Rows | None) -> Exception:
+    def _failed(self, problem: Exception, rows: Rows) -> Exception:
         """The error that names the function of the user's that raised.
 
         What two partials of a window are together nobody can tell from the rows of one call: only a lift has a row.
         """
         partial = self._partial
         assert isinstance(partial, Scalars)
-        if rows is not None:
-            there = np.arange(rows.count) if rows.present is None else np.flatnonzero(rows.present)
-            failed = lift_failed(partial, [codes[there] for codes in rows.codes], there)
-            if failed is not None:
-                return failed
+        there = np.arange(rows.count) if rows.present is None else np.flatnonzero(rows.present)
+        failed = lift_failed(partial, [codes[there] for codes in rows.codes], there)
+        if failed is not None:
+            return failed
         if self.store.needs != "inverse":
             return named(partial, "combine", problem)
         roles = [(role, getattr(partial, role).__name__) for role in ("combine", "invert")]

@@ -62,16 +62,10 @@ class Numbers:
     def _compiled(self, name: str) -> Any:
         spec = self.spec
         if isinstance(spec, Sketch):
-            source = templates.sketches(len(spec.fields))
+            source = templates.loops(self.columns, len(spec.fields), False, False, False, True, sketch=True)
             return kernel(source, name, {"insert": spec.insert, "absorb": spec.absorb})
-        source = templates.scalars(
-            self.columns,
-            len(spec.fields),
-            spec.timed,
-            spec.fold is not None,
-            spec.bare,
-            spec.lift is not None,
-        )
+        shape = spec.timed, spec.fold is not None, spec.bare, spec.lift is not None
+        source = templates.loops(self.columns, len(spec.fields), *shape)
         needs = {"fold_runs": ("lift", "fold"), "fold_cells": ("lift",), "merge_prefix": ("invert",)}
         used: dict[str, Callable[..., Any] | None] = {"combine": spec.combine}
         used |= {role: getattr(spec, role) for role in needs.get(name, ())}
