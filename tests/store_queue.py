@@ -12,7 +12,8 @@ import pyarrow as pa
 from windrow.aggregates.base import Aggregate, require_aggregate
 from windrow.engine.pairing import require_pairing
 from windrow.errors import DataError, LimitError, QueryError
-from windrow.rolling.held import Held
+from windrow.rolling import held
+from windrow.rolling.held import Held, Rows
 from windrow.stores import store_named
 from windrow.stores.operations import evict, insert, lift, put, query
 from windrow.windows.arguments import require_count
@@ -31,6 +32,15 @@ def evict_one(state, cells, notes):
 def query_one(state, cells, notes, out):
     """Put all partials as one into `out`."""
     put(out, 0, query(state, cells, notes))
+
+
+class _Called(Held):
+    """What is held, for loops that take no rows as well."""
+
+    def call(self, loop, *arguments):
+        self._require_whole()
+        with self._blaming(Rows(0, [], None)):
+            return held.compiled(loop, self.store, self._operations[False])(*arguments)
 
 
 class Queue:
@@ -61,7 +71,7 @@ class Queue:
         chosen = store_named(store)
         require_pairing(chosen, aggregate)
         self._schema = pa.schema([pa.field(c, t) for c, t in zip(columns, types, strict=True)])
-        self._held = Held(aggregate, self._schema, chosen, capacity)
+        self._held = _Called(aggregate, self._schema, chosen, capacity)
         self._capacity = capacity
         self._present: deque[bool] = deque()
 

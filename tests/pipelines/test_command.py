@@ -25,7 +25,7 @@ import windrow as wr
 from windrow.cli import stopping
 from windrow.cli.main import main
 from windrow.cli.progress import shown
-from windrow.cli.stopping import Stop, follow
+from windrow.cli.stopping import follow, signals
 from windrow.pipelines.listener import Progress
 
 ROWS = 2_000
@@ -300,23 +300,23 @@ def signalled(at: list[int], *numbers: int) -> Iterator[int]:
 
 def test_a_stream_is_stopped_when_the_running_micro_batch_has_ended() -> None:
     stream = Stream(signalled([4, 4, 4, 4, 5, 6], signal.SIGTERM))
-    with Stop() as stop:
-        assert follow(stream, stop) == 143  # type: ignore[arg-type]
+    with signals() as asked:
+        assert follow(stream, asked) == 143  # type: ignore[arg-type]
     assert stream.stopped == [5]
 
 
 def test_a_stream_that_waits_for_events_is_stopped_at_once() -> None:
     stream = Stream(signalled([-1, -1, -1], signal.SIGINT), active=False)
-    with Stop() as stop:
-        assert follow(stream, stop) == 130  # type: ignore[arg-type]
+    with signals() as asked:
+        assert follow(stream, asked) == 130  # type: ignore[arg-type]
     assert len(stream.stopped) == 1
 
 
 def test_a_second_control_c_does_not_wait_and_handlers_are_put_back() -> None:
     before = signal.getsignal(signal.SIGINT)
     stream = Stream(signalled([4] * 9, signal.SIGINT, signal.SIGINT))
-    with Stop() as stop:
-        assert follow(stream, stop) == 130  # type: ignore[arg-type]
+    with signals() as asked:
+        assert follow(stream, asked) == 130  # type: ignore[arg-type]
     assert stream.stopped == [4]
     assert signal.getsignal(signal.SIGINT) is before
     assert stopping.GLANCE <= 0.2

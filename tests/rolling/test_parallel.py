@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import multiprocessing
 import subprocess
 import sys
@@ -19,10 +18,8 @@ from patience import PATIENCE
 from profiles import NIGHTLY
 
 import windrow as wr
-from windrow.engine import handing
 from windrow.engine.stored import operations_of
-from windrow.rolling import Rolling, answering, beside, held, parallel
-from windrow.stores.pba import READY
+from windrow.rolling import Rolling, answering, held, parallel
 
 # One that selects, one with an inverse, one that depends on order, one with arrays; at night two of several numbers.
 AGGREGATES = {
@@ -39,7 +36,7 @@ if NIGHTLY:
 def _two_threads_for_little_work():
     """Columns of a test are short: let them be shared, and answers be made in the loop, nevertheless."""
     patch = pytest.MonkeyPatch()
-    patch.setattr(beside, "LEAST_FOR_TWO_THREADS", 4)
+    patch.setattr(held, "LEAST_FOR_TWO_THREADS", 4)
     patch.setattr(parallel, "LEAST_ROWS", 60)
     patch.setattr(answering, "LEAST_ANSWERS", 40)
     yield
@@ -178,14 +175,22 @@ def problems(monkeypatch):
     """What was raised on a second thread, of either kind, when a call has failed."""
     recorder, found = Recorder(parallel.helpers()), []
     monkeypatch.setattr(parallel, "helpers", lambda: recorder)
-    restore = beside.SecondThread.restore
+    collected, forget = parallel.Helper.collected, parallel.Helper.forget
 
-    def recorded(second, state):
-        found.extend([second.problem, *(begun.exception() for begun in recorder.begun)])
+    def collecting(helper, state):
+        try:
+            return collected(helper, state)
+        except Exception as problem:
+            found.append(problem)
+            raise
+
+    def forgetting(helper):
+        forget(helper)
+        found.extend(begun.exception() for begun in recorder.begun)
         recorder.begun.clear()
-        restore(second, state)
 
-    monkeypatch.setattr(beside.SecondThread, "restore", recorded)
+    monkeypatch.setattr(parallel.Helper, "collected", collecting)
+    monkeypatch.setattr(parallel.Helper, "forget", forgetting)
     return found
 
 
@@ -222,37 +227,24 @@ def test_interpreted_functions_do_without_a_second_thread_as_python_runs_one_at_
 
 
 def test_what_fails_on_the_second_thread_of_a_built_in_aggregate_is_raised_as_it_is(monkeypatch):
-    def no_memory(cells, notes):
-        handing._wait(int(notes[READY]))
+    def no_memory(*_):
         raise MemoryError("no room for lcs")
 
-    monkeypatch.setattr(beside, "compiled", lambda *_: no_memory)
     window = Rolling(wr.max("x"), rows=40, store="pba")
+    window.process(pa.table({"x": np.arange(5)}))
+    monkeypatch.setattr(window._held._helper, "_accumulate", no_memory)
+    parts = [pa.table({"x": part}) for part in np.array_split(np.arange(5, 100), 10)]
     with pytest.raises(MemoryError, match="no room for lcs"):
-        window.process(pa.table({"x": np.arange(100)}))
+        list(map(window.process, parts))
+    with pytest.raises(wr.StateError, match="neither old nor new"):
+        window.process(pa.table({"x": np.arange(5)}))
 
 
-def test_a_second_thread_that_fails_before_it_has_work_is_done_without(monkeypatch):
-    failed = []
+def test_what_no_helper_has_begun_the_caller_does_itself(monkeypatch):
+    class Busy:
+        submit = staticmethod(lambda *work: None)
 
-    def failing(cells, notes):
-        failed.append(threading.current_thread())
-        raise MemoryError
-
-    monkeypatch.setattr(beside, "compiled", lambda *_: failing)
-    window, other = (Rolling(wr.max("x"), rows=40, store=store) for store in ("pba", "lazy"))
-    column = np.arange(300) * 7 % 101
-    for begin, end in ((0, 5), (5, 100), (100, 300)):
-        part = pa.table({"x": column[begin:end]})
-        assert window.process(part) == other.process(part)
-    (thread,) = failed
-    thread.join(PATIENCE)
-    assert not thread.is_alive()
-
-
-def test_without_semaphores_the_store_does_all_itself(monkeypatch):
-    monkeypatch.setattr(beside.Semaphore, "is_usable", False, raising=False)
-    monkeypatch.setattr(beside.Semaphore, "__init__", lambda self, value=0: None)
+    monkeypatch.setattr(parallel, "helpers", Busy)
     column = np.arange(300) * 7 % 101
     found = answers(wr.max("x"), column, size=40, store="pba", cuts=range(20, 300, 20))
     assert found == answers(wr.max("x"), column, size=40, store="lazy")
@@ -300,25 +292,22 @@ def test_several_windows_at_once_do_not_disturb_each_other():
     assert found == [answers(wr.max("x"), c, size=90, store="lazy") for c in columns]
 
 
-def test_windows_that_are_dropped_leave_no_thread_behind():
+def test_windows_have_no_threads_but_the_helpers_of_the_process():
     before = set(threading.enumerate())
     for _ in range(20):
         answers(wr.max("x"), np.arange(300), size=40, store="pba", cuts=range(20, 300, 20))
-    gc.collect()
-    for thread in set(threading.enumerate()) - before:
-        thread.join(PATIENCE)
-        assert not thread.is_alive()
+    assert set(threading.enumerate()) - before <= parallel.helpers()._threads
 
 
 def test_a_process_ends_while_a_second_thread_waits_for_work():
     program = (
         "import numpy as np, pyarrow as pa, windrow as wr\n"
-        "from windrow.rolling import Rolling, beside\n"
-        "beside.LEAST_FOR_TWO_THREADS = 4\n"
+        "from windrow.rolling import Rolling, held, parallel\n"
+        "held.LEAST_FOR_TWO_THREADS = 4\n"
         "window = Rolling(wr.max('x'), rows=40, store='pba')\n"
         "for part in np.array_split(np.arange(200), 10):\n"
         "    window.process(pa.table({'x': part}))\n"
-        "assert window._held.notes[0] == 1\n"
+        "assert window._held._helper is not None and parallel.helpers()._threads\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True, timeout=PATIENCE)
 

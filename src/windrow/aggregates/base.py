@@ -258,6 +258,13 @@ def scaled(scale: float) -> Callable[..., pa.Array]:
     return build
 
 
+def lists_of(rows: np.ndarray, defined: np.ndarray) -> pa.Array:
+    """One list per window, null where it is not defined; `rows` are the numbers of those that are."""
+    offsets = np.concatenate([[0], np.cumsum(defined) * rows.shape[1]])
+    mask = None if defined.all() else pa.array(~defined)
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(rows.ravel()), mask=mask)
+
+
 def unscaled(type_: pa.DataType, power: int = 1) -> Callable[..., pa.Array]:
     """A `build` for a result that is one float, in the unit of a column of this type to the `power`."""
     return scaled(scale_of(type_) ** power)

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Algebra, Bound, Field, Sketch, numeric_kind, scale_of
+from windrow.aggregates.base import Aggregate, Algebra, Bound, Field, Sketch, lists_of, numeric_kind, scale_of
 from windrow.errors import QueryError
 
 
@@ -65,11 +65,7 @@ def partial(low: float, high: float, bins: int, scale: float) -> Sketch:
 
 
 def build(fields: list[np.ndarray], n: np.ndarray, decoders: Any) -> pa.Array:
-    defined = n > 0
-    rows = fields[0][defined]
-    offsets = np.concatenate([[0], np.cumsum(defined) * fields[0].shape[1]])
-    mask = None if defined.all() else pa.array(~defined)
-    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(rows.ravel()), mask=mask)
+    return lists_of(fields[0][n > 0], n > 0)
 
 
 @dataclass(frozen=True)

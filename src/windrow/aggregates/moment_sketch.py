@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Algebra, Bound, Field, Sketch, numeric_kind, scale_of
+from windrow.aggregates.base import Aggregate, Algebra, Bound, Field, Sketch, lists_of, numeric_kind, scale_of
 from windrow.aggregates.numerics import greater, two_sum
 from windrow.errors import QueryError
 
@@ -140,10 +140,7 @@ class Moments(Aggregate):
             if logs:
                 positive, sums, lost_logs = logs
                 columns += [positive.astype(np.float64), summed(sums, lost_logs)]
-            rows = np.hstack(columns)
-            offsets = np.concatenate([[0], np.cumsum(defined) * rows.shape[1]])
-            mask = None if defined.all() else pa.array(~defined)
-            return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pa.array(rows.ravel()), mask=mask)
+            return lists_of(np.hstack(columns), defined)
 
         sketch = partial_with_logs(self.k, scale) if self.logs else partial(self.k)
         return Bound(sketch, (kind,), pa.list_(pa.float64()), build=build)

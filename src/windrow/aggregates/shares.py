@@ -18,12 +18,12 @@ from windrow.aggregates.base import (
     kind_of,
     numeric_kind,
     plain,
-    scale_of,
+    unscaled,
 )
 from windrow.aggregates.count import Count
 from windrow.aggregates.mean import Mean
 from windrow.aggregates.numerics import add_float, lift_float, lower_float
-from windrow.aggregates.sum import FLOAT_SUM, Sum
+from windrow.aggregates.sum import FLOAT_SUM, Sum, lower_sum
 from windrow.aggregates.weighted_mean import WeightedMean
 from windrow.errors import QueryError
 
@@ -37,10 +37,6 @@ def lift_value(x, share):  # type: ignore[no-untyped-def]
 
 def lift_share(x, share):  # type: ignore[no-untyped-def]
     return lift_float(share)
-
-
-def lower_value(a, n):  # type: ignore[no-untyped-def]
-    return lower_float(a), n > 0
 
 
 def lower_count(a, n):  # type: ignore[no-untyped-def]
@@ -74,12 +70,7 @@ class Parts(Aggregate):
 
     def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
         kinds: tuple[Kind, ...] = (numeric_kind(types[0], what=f"sum({self.columns[0]})"), "f")
-        scale = scale_of(types[0])
-
-        def build(values, defined, decoders):  # type: ignore[no-untyped-def]
-            return plain(pa.float64())([values[0] / scale], defined, decoders)
-
-        return Bound(VALUES, kinds, pa.float64(), lower_value, ("f",), build)
+        return Bound(VALUES, kinds, pa.float64(), lower_sum, ("f",), unscaled(types[0]))
 
 
 def of_pieces(name: str, aggregate: Aggregate) -> Aggregate:

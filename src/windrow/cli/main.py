@@ -40,6 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     pipeline.add_argument(
         "--conf",
+        dest="settings",
         metavar="NAME=VALUE",
         action="append",
         default=[],
@@ -54,15 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         from windrow.cli.pipeline import Command, pipeline_command
 
-        command = Command(
-            file=asked.file,
-            master=asked.master,
-            settings=dict(asked.conf),
-            check=asked.check,
-            explain=asked.explain,
-            given=tuple(given),
-        )
-        return pipeline_command(command)
+        return pipeline_command(Command(**vars(asked), given=tuple(given)))
     except ModuleNotFoundError as missing:
         package = str(missing.name).partition(".")[0]
         if package not in INSTALL:

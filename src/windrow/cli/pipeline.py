@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import shlex
 import sys
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from windrow.cli.stopping import Stop, follow
+from windrow.cli.stopping import follow, signals
 from windrow.errors import QueryError
 from windrow.pipelines.schema import load
 from windrow.pipelines.spec import Pipeline
@@ -29,7 +29,7 @@ class Command:
 
     file: str
     master: str | None
-    settings: Mapping[str, str]
+    settings: Sequence[tuple[str, str]]
     check: bool
     explain: bool
     given: tuple[str, ...]
@@ -52,7 +52,7 @@ def pipeline_command(command: Command) -> int:
     # PySpark takes a second to load: whatever is wrong with the file is told before.
     from windrow.pipelines.run import session
 
-    spark = session(pipeline, master=command.master, settings=command.settings)
+    spark = session(pipeline, master=command.master, settings=dict(command.settings))
     try:
         return _explained(spark, command, pipeline) if command.explain else _run(spark, command, pipeline)
     except QueryError as problem:
@@ -76,12 +76,12 @@ def _run(spark: SparkSession, command: Command, pipeline: Pipeline) -> int:
     from windrow.pipelines.listener import ProgressListener
     from windrow.pipelines.run import start
 
-    with shown() as display, Stop() as stop:
+    with shown() as display, signals() as asked:
         listener = ProgressListener(show=display.show)
         spark.streams.addListener(listener)
         try:
             running = start(spark, pipeline)
-            code = follow(running, stop)
+            code = follow(running, asked)
         except PySparkException as problem:
             display.close()
             _say(f"the pipeline failed: {_reason(problem, pipeline.checkpoint)}")

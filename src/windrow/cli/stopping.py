@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import signal
 import sys
-from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
@@ -20,56 +21,35 @@ GLANCE = 0.1
 STOPPING = "stopping after the running micro-batch; Ctrl-C again stops at once"
 
 
-class Stop:
-    """Whether somebody wants the pipeline to stop; counts signals while it is entered."""
-
-    def __init__(self) -> None:
-        self.signals: list[int] = []
-        self._before: dict[int, Any] = {}
-
-    @property
-    def wanted(self) -> bool:
-        return bool(self.signals)
-
-    @property
-    def at_once(self) -> bool:
-        return len(self.signals) > 1
-
-    @property
-    def code(self) -> int:
-        """The exit code that says which signal it was."""
-        return 128 + self.signals[0]
-
-    def __enter__(self) -> Stop:
-        # Spark has a handler of its own, which cancels all jobs: this one takes its place.
-        self._before = {
-            number: signal.signal(number, self._note) for number in (signal.SIGINT, signal.SIGTERM)
-        }
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for number, handler in self._before.items():
+@contextmanager
+def signals() -> Iterator[list[int]]:
+    """The signals that ask the pipeline to stop, as they come while this is entered."""
+    seen: list[int] = []
+    # Spark has a handler of its own, which cancels all jobs: this one takes its place.
+    before = {
+        number: signal.signal(number, lambda came, _: seen.append(came))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield seen
+    finally:
+        for number, handler in before.items():
             signal.signal(number, handler)
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        self.signals.append(number)
 
-
-def follow(running: StreamingQuery, stop: Stop) -> int:
-    """Wait until the stream has ended, or stop it if that is wanted; the exit code."""
+def follow(running: StreamingQuery, asked: list[int]) -> int:
+    """Wait until the stream has ended, or stop it if signals have asked for that; the exit code says which one did."""
     seen: int | None = None
     while not running.awaitTermination(GLANCE):  # type: ignore[arg-type]  # fractions are fine
-        if not stop.wanted:
+        if not asked:
             continue
         done = _last_batch(running)
         if seen is None:
             seen = done
             print(STOPPING, file=sys.stderr, flush=True)
-        if stop.at_once or done > seen or not running.status["isTriggerActive"]:
+        if len(asked) > 1 or done > seen or not running.status["isTriggerActive"]:
             running.stop()
-            return stop.code
+            return 128 + asked[0]
     return 0
 
 

@@ -24,7 +24,7 @@ from windrow.engine.aligned import Aligned
 from windrow.engine.binding import Answer, Binding
 from windrow.engine.columns import ticks_of
 from windrow.engine.cutting import Cells, find_extents, scan_times
-from windrow.engine.engine import Engine, Foldable
+from windrow.engine.engine import Foldable
 from windrow.engine.intake import Bounds, Intake
 from windrow.engine.keys import Words
 from windrow.engine.loads import ROLE, Events, packed
@@ -125,9 +125,9 @@ def slices_of(query: QuerySpec, batch: pa.RecordBatch) -> pa.RecordBatch:
         bounds = Bounds.of([engine], SETTINGS, None, None)
         lives = Lifespans(query.time, engine.measure, batch.schema).read(batch, bounds)
         intake = Intake(query.time.start, SETTINGS, ordered=False)
-        intake.without_bad(
-            [engine], bounds, batch, lives.starts, scan_times(lives.starts), missing, lives.culprits
-        )
+        scan = scan_times(lives.starts)
+        judged = intake.judged([engine], bounds, batch, lives.starts, scan, missing, lives.culprits)
+        intake.refuse(batch, *judged)
         batch, times = in_halves(batch, engine.windows, lives.starts, lives.lasts)
     if not len(times):
         nobody = np.empty(0, np.int64)
@@ -135,7 +135,7 @@ def slices_of(query: QuerySpec, batch: pa.RecordBatch) -> pa.RecordBatch:
     events = Events(batch, times, 0, np.arange(len(times)))
     bounds = Bounds.of([engine], SETTINGS, None, None)
     intake = Intake(query.time_columns[0], SETTINGS, ordered=False)
-    intake.without_bad([engine], bounds, batch, times, events.scan, missing)
+    intake.refuse(batch, *intake.judged([engine], bounds, batch, times, events.scan, missing))
     if isinstance(engine, Sessions):
         engine.stage(events).commit()
         slots = engine.slices.in_order()
@@ -168,15 +168,11 @@ def _folded(engine: Aligned, events: Events) -> pa.RecordBatch:
         first, last = np.full(len(rows), high, times.dtype), np.full(len(rows), low, times.dtype)
         find_extents(cell, times, first, last)
         key = numbers[rows]
-    _make_cells(engine, len(key))
+    for store in engine.stores():
+        store.repack(np.empty(0, np.int64), len(key), 1, slice(0, 0))
     foldable = Foldable(engine.encode(events.batch), times, times[:0], events.rows)
     for own in (True, False):
         engine.fold(foldable, segments, own=own)
     engine.presence.fold(segments, [], ())
     held = np.flatnonzero(engine.presence.n)
     return packed(engine, key[held], first[held], last[held], held)
-
-
-def _make_cells(engine: Engine, count: int) -> None:
-    for store in engine.stores():
-        store.repack(np.empty(0, np.int64), count, 1, slice(0, 0))

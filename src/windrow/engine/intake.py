@@ -61,20 +61,6 @@ class Intake:
         self._settings = settings
         self._ordered = ordered
 
-    def without_bad(
-        self,
-        engines: Sequence[Engine],
-        bounds: Bounds,
-        batch: pa.RecordBatch,
-        times: np.ndarray,
-        scan: tuple[Tick, Tick, bool],
-        missing: np.ndarray | None,
-        known: Sequence[tuple[str, np.ndarray, str]] = (),
-    ) -> tuple[np.ndarray, pa.Table] | None:
-        """A mask of the good rows and a table of the bad ones; None if all are good. See `judged`."""
-        bad, reasons = self.judged(engines, bounds, batch, times, scan, missing, known)
-        return None if bad is None else self.refuse(batch, bad, reasons)
-
     def judged(
         self,
         engines: Sequence[Engine],
@@ -110,12 +96,14 @@ class Intake:
         return (bad, reasons) if (bad >= 0).any() else (None, [])
 
     def refuse(
-        self, batch: pa.RecordBatch, bad: np.ndarray, reasons: list[tuple[str, str]]
-    ) -> tuple[np.ndarray, pa.Table]:
-        """An error for the first bad row, or a mask of the good ones and a table of the bad ones.
+        self, batch: pa.RecordBatch, bad: np.ndarray | None, reasons: list[tuple[str, str]]
+    ) -> tuple[np.ndarray, pa.Table] | None:
+        """An error for the first bad row, or a mask of the good ones and a table of the bad ones; None if all are good.
 
-        `bad` is, for each row, a number of `reasons` (column and what is wrong), or -1.
+        `bad` and `reasons` (column and what is wrong) are as `judged` gives them.
         """
+        if bad is None:
+            return None
         rows = np.flatnonzero(bad >= 0)
         if self._settings.on_bad == "raise":
             row = int(rows[0])

@@ -34,7 +34,6 @@ from windrow.engine.spanning.engine import Spanning
 from windrow.engine.spanning.lasting import Lasting
 from windrow.engine.spanning.lifespans import Culprits
 from windrow.engine.spanning.open_events import OpenEvents
-from windrow.engine.spanning.release import Release
 from windrow.engine.staging import Staged
 from windrow.errors import QueryError
 from windrow.measure import Measure, Point, PointLike, Tick, parse_point
@@ -215,9 +214,10 @@ class Operator:
             return None
         events, missing, culprits = self._read(batch)
         bounds = Bounds.of(self.engines, self.settings, None, None)
-        return self._intake.without_bad(
+        judged = self._intake.judged(
             self.engines, bounds, batch, events.times, events.scan, missing, culprits
         )
+        return self._intake.refuse(batch, *judged)
 
     def _sort_out(self, events: Events, missing: np.ndarray | None, culprits: Culprits) -> None:
         """Set bad and late rows aside, and let the engines take the rest."""
@@ -227,28 +227,40 @@ class Operator:
         bounds = Bounds.of(self.engines, self.settings, self.watermark, floor)
         batch, times = events.batch, events.times
         bad, reasons = self._intake.judged(self.engines, bounds, batch, times, events.scan, missing, culprits)
-        open_events = None if self.lasting is None else self.lasting.open_events
+        open_events = self._open_events
         if open_events is not None:
             bad, reasons = open_events.judged(events, bad, reasons)
-        if bad is not None:
-            good, rows = self._intake.refuse(batch, bad, reasons)
+        refused = self._intake.refuse(batch, bad, reasons)
+        if refused is not None:
+            good, rows = refused
             self._bad.append(rows)
             self.counters.bad += rows.num_rows
             events = events.where(good)
         if not len(events):
             return
-        if self.lasting is None or self.lasting.open_events is None:
+        if open_events is None:
             self._hand_over(events)
         else:
-            self._follow(events, self.lasting.open_events, self.lasting.release)
+            self._follow(events, open_events)
         if self.lasting is not None:
             self.lasting.release.note(events.lengths)
 
-    def _follow(self, events: Events, open_events: OpenEvents, release: Release) -> None:
+    @property
+    def _open_events(self) -> OpenEvents | None:
+        """What is known of events that are not over, where rows may open and close them."""
+        return None if self.lasting is None else self.lasting.open_events
+
+    @property
+    def _host(self) -> Spanning:
+        """The engine of events that may be open: there is no other beside it."""
+        (host,) = self.engines
+        assert isinstance(host, Spanning)
+        return host
+
+    def _follow(self, events: Events, open_events: OpenEvents) -> None:
         """Take in rows that may open or close an event."""
-        (engine,) = self.engines
-        assert isinstance(engine, Spanning)
-        noted, late = open_events.take(events, engine, release)
+        assert self.lasting is not None
+        noted, late = open_events.take(events, self._host, self.lasting.release)
         if late.any():
             self._late.append(events.batch.filter(pa.array(late)))
         self.counters.late += int(late.sum())
@@ -362,14 +374,11 @@ class Operator:
         """Say that all windows that end at or before `watermark` are complete, whatever their release delay."""
         if self.watermark is not None and watermark < self.watermark:
             raise self._went_back(self.watermark, watermark)
-        open_events = None if self.lasting is None else self.lasting.open_events
         asked: list[AnyEngine] = []
         noted = Staged()
         try:
-            if open_events is not None:
-                (host,) = self.engines
-                assert isinstance(host, Spanning)
-                noted = open_events.note(host, watermark, self.highest_time)
+            if self._open_events is not None:
+                noted = self._open_events.note(self._host, watermark, self.highest_time)
             rows = []
             for engine in self.engines:
                 rows += engine.due(watermark)
@@ -548,14 +557,12 @@ class Operator:
         together = {**self.query.aggregates, name: aggregate}
         refuse_name_clashes(self.query.key, together)
         require_pairings(self.settings.store, [aggregate])
-        open_events = None if self.lasting is None else self.lasting.open_events
+        open_events = self._open_events
         if open_events is not None:
             open_events.require_columns(name, aggregate)
         starts = [engine.add_aggregate(name, aggregate) for engine in self.engines]
         if open_events is not None:
-            (host,) = self.engines
-            assert isinstance(host, Spanning)
-            open_events.introduce(host)
+            open_events.introduce(self._host)
         self.query = replace(self.query, aggregates=MappingProxyType(together))
         known = [start for start in starts if start is not None]
         return self.measure.scalar(max(known)) if known else None

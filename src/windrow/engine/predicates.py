@@ -23,6 +23,7 @@ from windrow.aggregates.user import as_function
 from windrow.engine.compiler import compiled, kernel, warn_interpreted
 from windrow.engine.integers import interpreted
 from windrow.engine.numbers import NUMBA_TYPES, kind_of, numbers
+from windrow.engine.user_functions import NOT_COMPILED
 from windrow.errors import QueryError, UserFunctionError
 from windrow.schema import require_columns
 from windrow.windows.functions import label
@@ -121,10 +122,7 @@ class Condition:
         try:
             dispatcher = compiled(self._function, user=True)
             dispatcher.compile(tuple(kinds))
-        except (
-            numba.core.errors.NumbaError,
-            TypeError,
-        ) as problem:  # Numba stumbles over some of its own types
+        except NOT_COMPILED as problem:
             warn_interpreted({"where": self._function}, problem)
             return
         returned = dispatcher.overloads[tuple(kinds)].signature.return_type

@@ -33,7 +33,6 @@ from typing import Any
 import numpy as np
 
 from windrow.aggregates.base import Bound, Field, Scalars, Sketch
-from windrow.engine import handing
 from windrow.engine.compiler import bound as bind
 from windrow.engine.compiler import kernel
 from windrow.engine.fingerprint import names_in
@@ -77,7 +76,7 @@ def compiled(loop: Callable[..., Any], store: Store, given: Operations, *, alloc
 
     `allocates` says whether the loop makes arrays; sketches always do.
     """
-    known = {getattr(operations, name): function for name, function in given.functions} | handing.GIVEN
+    known = {getattr(operations, name): function for name, function in given.functions}
     known |= {
         getattr(operations, name): bind(getattr(store, name), known) for name in ("insert", "evict", "query")
     }

@@ -33,37 +33,53 @@ def targets(letter: str, count: int, bare: bool) -> str:
     return f"{letter}0" if bare else listed(letter, count)
 
 
-def stored(letter: str, count: int, index: str, indent: int, source: str = "a") -> str:
-    return "".join(f"{' ' * indent}{letter}{i}{index} = {source}{i}\n" for i in range(count))
+def copied(target: str, index: str, source: str, source_index: str, fields: int, indent: int) -> str:
+    return "".join(f"{' ' * indent}{target}{i}{index} = {source}{i}{source_index}\n" for i in range(fields))
+
+
+def stored(letter: str, count: int, index: str, indent: int) -> str:
+    return copied(letter, index, "a", "", count, indent)
 
 
 @cache
-def scalars(columns: int, fields: int, timed: bool, folded: bool, bare: bool, lifted: bool) -> str:
-    """fold_runs, fold_cells, the four merges, absorb_slots and absorb_rows for scalars."""
+def loops(
+    columns: int, fields: int, timed: bool, folded: bool, bare: bool, lifted: bool, sketch: bool = False
+) -> str:
+    """fold_runs, fold_cells, the four merges, absorb_slots and absorb_rows for scalars.
+
+    The cells of a sketch are small arrays, updated in place: of these loops it has those that fold, merge_lazy, whose
+    results begin empty, and absorb_slots.
+    """
     inputs = listed("x", columns) + ("t, s, " if timed else "")
     event = listed("x", columns, "[i]") + ("t[i], s[i], " if timed else "")
     f, o, p, g = (listed(letter, fields) for letter in "fopg")
     acc = targets("a", fields, bare)
 
     def combine(left: str, left_index: str, right: str, right_index: str) -> str:
+        if sketch:
+            both = listed(left, fields, left_index) + listed(right, fields, right_index)
+            return f"if n{right_index} > 0: absorb({both})\n"
         one = tupled(left, fields, left_index, bare)
         two = tupled(right, fields, right_index, bare)
         return f"{acc} = combine({one}, {two})\n" if fields else "pass\n"
 
-    def load(letter: str, index: str, indent: int) -> str:
-        return "".join(f"{' ' * indent}a{i} = {letter}{i}{index}\n" for i in range(fields))
+    def kept(letter: str, index: str, indent: int) -> str:
+        return "" if sketch else stored(letter, fields, index, indent)
 
-    if not fields or not lifted:
+    if sketch:
+        event_body = f"            insert({listed('f', fields, '[c]')}{event})\n"
+        run_body = f"            for i in range(lo, hi):\n    {event_body}"
+    elif not fields or not lifted:
         run_body = event_body = "            pass\n"
     else:
         event_body = (
             f"            {acc} = combine({tupled('f', fields, '[c]', bare)}, lift({event}))\n"
-            + stored("f", fields, "[c]", 12)
+            + kept("f", "[c]", 12)
         )
         if folded:
             run_body = (
                 f"            {acc} = combine({tupled('f', fields, '[c]', bare)}, fold({inputs}lo, hi))\n"
-                + stored("f", fields, "[c]", 12)
+                + kept("f", "[c]", 12)
             )
         else:
             # Views that begin at 0: LLVM vectorizes loops over them, not loops over an inner range.
@@ -71,12 +87,15 @@ def scalars(columns: int, fields: int, timed: bool, folded: bool, bare: bool, li
             views = "".join(f"            {name}v = {name}[lo:hi]\n" for name in names)
             viewed = "".join(f"{name}v[i], " for name in names)
             run_body = (
-                load("f", "[c]", 12)
+                copied("a", "", "f", "[c]", fields, 12)
                 + views
                 + "            for i in range(hi - lo):\n"
                 + f"                {acc} = combine({tupled('a', fields, '', bare)}, lift({viewed}))\n"
-                + stored("f", fields, "[c]", 12)
+                + kept("f", "[c]", 12)
             )
+    begun = copied("o", "[d]", "f", "[c]", fields, 12)
+    if sketch:
+        begun = f"            {combine('o', '[d]', 'f', '[c]')}"
     return f"""
 def fold_runs(low, high, cell, {inputs}{f}n):
     for r in range(low.shape[0]):
@@ -98,13 +117,13 @@ def merge_lazy(first, last, slot, stride, keys, {f}n, {o}on):
         for k in range(keys):
             c = base + k
             d = w * keys + k
-{copied("o", "[d]", "f", "[c]", fields, 12)}            on[d] = n[c]
+{begun}            on[d] = n[c]
         for r in range(first[w] + 1, last[w]):
             base = slot[r] * stride
             for k in range(keys):
                 c = base + k
                 d = w * keys + k
-                {combine("o", "[d]", "f", "[c]")}{stored("o", fields, "[d]", 16)}                on[d] += n[c]
+                {combine("o", "[d]", "f", "[c]")}{kept("o", "[d]", 16)}                on[d] += n[c]
 
 
 def merge_prefix(first, last, low, high, slot, stride, keys, {f}n, {p}pn, {o}on):
@@ -114,13 +133,13 @@ def merge_prefix(first, last, low, high, slot, stride, keys, {f}n, {p}pn, {o}on)
         d = (r - low) * keys
         for k in range(keys):
             c = base + k
-            {combine("p", "[d + k]", "f", "[c]")}{stored("p", fields, "[d + keys + k]", 12)}            pn[d + keys + k] = pn[d + k] + n[c]
+            {combine("p", "[d + k]", "f", "[c]")}{kept("p", "[d + keys + k]", 12)}            pn[d + keys + k] = pn[d + k] + n[c]
     for w in range(first.shape[0]):
         a = (first[w] - low) * keys
         b = (last[w] - low) * keys
         for k in range(keys):
             d = w * keys + k
-            {combine("p", "[b + k]", "p", "[a + k]").replace("combine", "invert")}{stored("o", fields, "[d]", 12)}            on[d] = pn[b + k] - pn[a + k]
+            {combine("p", "[b + k]", "p", "[a + k]").replace("combine", "invert")}{kept("o", "[d]", 12)}            on[d] = pn[b + k] - pn[a + k]
 
 
 def merge_tree(first, last, low, high, slot, stride, keys, {f}n, {p}pn, {o}on):
@@ -140,7 +159,7 @@ def merge_tree(first, last, low, high, slot, stride, keys, {f}n, {p}pn, {o}on):
             left = (offset[level] + 2 * i) * keys
             d = (offset[level + 1] + i) * keys
             for k in range(keys):
-                {combine("p", "[left + k]", "p", "[left + keys + k]")}{stored("p", fields, "[d + k]", 16)}                pn[d + k] = pn[left + k] + pn[left + keys + k]
+                {combine("p", "[left + k]", "p", "[left + keys + k]")}{kept("p", "[d + k]", 16)}                pn[d + k] = pn[left + k] + pn[left + keys + k]
         size //= 2
         level += 1
         offset[level + 1] = offset[level] + size
@@ -174,7 +193,7 @@ def merge_tree(first, last, low, high, slot, stride, keys, {f}n, {p}pn, {o}on):
             base = nodes[j] * keys
             for k in range(keys):
                 d = w * keys + k
-                {combine("o", "[d]", "p", "[base + k]")}{stored("o", fields, "[d]", 16)}                on[d] += pn[base + k]
+                {combine("o", "[d]", "p", "[base + k]")}{kept("o", "[d]", 16)}                on[d] += pn[base + k]
 
 
 def merge_stacks(first, last, low, high, slot, stride, keys, {f}n, {p}pn, {o}on):
@@ -198,7 +217,7 @@ def merge_stacks(first, last, low, high, slot, stride, keys, {f}n, {p}pn, {o}on)
             for k in range(keys):
                 c = base + k
                 d = total + k
-                {combine("p", "[d]", "f", "[c]")}{stored("p", fields, "[d]", 16)}                pn[d] += n[c]
+                {combine("p", "[d]", "f", "[c]")}{kept("p", "[d]", 16)}                pn[d] += n[c]
         end = max(end, last[w])
         if begin > turn:
             base = slot[end - 1] * stride
@@ -211,7 +230,7 @@ def merge_stacks(first, last, low, high, slot, stride, keys, {f}n, {p}pn, {o}on)
                 d = (r - low) * keys
                 for k in range(keys):
                     c = base + k
-                    {combine("f", "[c]", "p", "[d + keys + k]")}{stored("p", fields, "[d + k]", 20)}                    pn[d + k] = n[c] + pn[d + keys + k]
+                    {combine("f", "[c]", "p", "[d + keys + k]")}{kept("p", "[d + k]", 20)}                    pn[d + k] = n[c] + pn[d + keys + k]
             turn = end
         a = (begin - low) * keys
         if begin == turn:
@@ -224,7 +243,7 @@ def merge_stacks(first, last, low, high, slot, stride, keys, {f}n, {p}pn, {o}on)
             for k in range(keys):
                 c = total + k
                 d = w * keys + k
-                {combine("o", "[d]", "p", "[c]")}{stored("o", fields, "[d]", 16)}                on[d] += pn[c]
+                {combine("o", "[d]", "p", "[c]")}{kept("o", "[d]", 16)}                on[d] += pn[c]
 
 
 def absorb_slots(into, taken, stride, keys, {f}n):
@@ -232,7 +251,7 @@ def absorb_slots(into, taken, stride, keys, {f}n):
         for k in range(keys):
             d = into[r] * stride + k
             c = taken[r] * stride + k
-            {combine("f", "[d]", "f", "[c]")}{stored("f", fields, "[d]", 12)}            n[d] += n[c]
+            {combine("f", "[d]", "f", "[c]")}{kept("f", "[d]", 12)}            n[d] += n[c]
 
 
 def absorb_rows(cell, {g}gn, {f}n):
@@ -240,60 +259,7 @@ def absorb_rows(cell, {g}gn, {f}n):
         c = cell[i]
         # What a partial of no value holds is nobody's business.
         if c >= 0 and gn[i] > 0:
-            {combine("f", "[c]", "g", "[i]")}{stored("f", fields, "[c]", 12)}            n[c] += gn[i]
-"""
-
-
-def copied(target: str, index: str, source: str, source_index: str, fields: int, indent: int) -> str:
-    return "".join(f"{' ' * indent}{target}{i}{index} = {source}{i}{source_index}\n" for i in range(fields))
-
-
-@cache
-def sketches(fields: int) -> str:
-    """The same loops for sketches, whose cells are small arrays that are updated in place."""
-    f, o = (listed(letter, fields) for letter in "fo")
-    rows_f, rows_o, rows_d = (
-        listed("f", fields, "[c]"),
-        listed("o", fields, "[d]"),
-        listed("f", fields, "[d]"),
-    )
-    return f"""
-def fold_runs(low, high, cell, x0, {f}n):
-    for r in range(low.shape[0]):
-        c = cell[r]
-        for i in range(low[r], high[r]):
-            insert({rows_f}x0[i])
-        n[c] += high[r] - low[r]
-
-
-def fold_cells(cell, x0, {f}n):
-    for i in range(cell.shape[0]):
-        c = cell[i]
-        if c >= 0:
-            insert({rows_f}x0[i])
-            n[c] += 1
-
-
-def merge_lazy(first, last, slot, stride, keys, {f}n, {o}on):
-    for w in range(first.shape[0]):
-        for r in range(first[w], last[w]):
-            base = slot[r] * stride
-            for k in range(keys):
-                c = base + k
-                d = w * keys + k
-                if n[c] > 0:
-                    absorb({rows_o}{rows_f})
-                    on[d] += n[c]
-
-
-def absorb_slots(into, taken, stride, keys, {f}n):
-    for r in range(into.shape[0]):
-        for k in range(keys):
-            d = into[r] * stride + k
-            c = taken[r] * stride + k
-            if n[c] > 0:
-                absorb({rows_d}{rows_f})
-                n[d] += n[c]
+            {combine("f", "[c]", "g", "[i]")}{kept("f", "[c]", 12)}            n[c] += gn[i]
 """
 
 

@@ -7,6 +7,7 @@ it, and with sound ones otherwise. So the engine's own words say what is wrong, 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -81,22 +82,17 @@ def _tried(place: Value, problems: list[str], attempt: Callable[[], Any]) -> Any
         return None
 
 
+@dataclass
 class _Fitting:
     """One file and the columns that it declares."""
 
-    def __init__(
-        self,
-        found: Mapping[str, Value],
-        parts: Mapping[str, Any],
-        asked: Mapping[str, Any],
-        query_fields: Mapping[str, Value],
-        schema: pa.Schema,
-        declared: Value,
-        problems: list[str],
-    ) -> None:
-        self.found, self.parts, self.asked = found, parts, asked
-        self.query = query_fields
-        self.schema, self.declared, self.problems = schema, declared, problems
+    found: Mapping[str, Value]
+    parts: Mapping[str, Any]
+    asked: Mapping[str, Any]
+    query: Mapping[str, Value]
+    schema: pa.Schema
+    declared: Value
+    problems: list[str]
 
     def check(self, *, in_kafka: bool) -> None:
         self._check_names(IN_KAFKA if in_kafka else ())

@@ -95,20 +95,9 @@ def fetch(target: Path, dependencies: str) -> Path:
     (home / "settings.xml").write_text(SETTINGS.format(released=released(pyspark.__version__)))
     draft = home / f"{target.name}.draft"
     (ivy,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
-    command = [
-        java(),
-        "-jar",
-        str(ivy),
-        "-settings",
-        str(home / "settings.xml"),
-        "-cache",
-        str(home / "ivy"),
-        "-ivy",
-        str(home / "ivy.xml"),
-        "-confs",
-        "jars",
-    ]
-    command += ["-retrieve", f"{draft}/[artifact]-[revision].[ext]", "-warn"]
+    files = {"-settings": home / "settings.xml", "-cache": home / "ivy", "-ivy": home / "ivy.xml"}
+    command = [java(), "-jar", str(ivy), *(str(word) for pair in files.items() for word in pair)]
+    command += ["-confs", "jars", "-retrieve", f"{draft}/[artifact]-[revision].[ext]", "-warn"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise WindrowError(

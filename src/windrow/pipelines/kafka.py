@@ -60,12 +60,8 @@ def read_kafka(
         raise QueryError(f"on_bad must be raise or divert, not {on_bad!r}")
     read = _reader(format, schema)
     reader = spark.readStream.format("kafka").option("subscribe", topic)
-    for name, value in {
-        **_patient(servers, patience),
-        "startingOffsets": starting,
-        **(options or {}),
-    }.items():
-        reader = reader.option(name, value)
+    asked = {**_patient(servers, patience), "startingOffsets": starting, **(options or {})}
+    reader = reader.options(**asked)
     if max_rows is not None:
         reader = reader.option("maxOffsetsPerTrigger", str(max_rows))
     return _events(reader.load(), read, on_bad, f"it is not {format} of the schema")

@@ -14,7 +14,6 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import TimestampType
@@ -34,8 +33,8 @@ from windrow.pipelines.spec import (
     PostgresSink,
     ReplaySource,
 )
-from windrow.schema import require_columns
 from windrow.spark.frame import on_spark
+from windrow.spark.schema import require_names
 from windrow.spark.stages import PROVIDER
 
 if TYPE_CHECKING:
@@ -103,7 +102,7 @@ def events(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
     """The events of a pipeline as a stream: with a watermark, and each once if that was asked for."""
     found = _read(spark, pipeline)
     time, mark = _watermark(pipeline), pipeline.watermark
-    require_columns(pa.schema([(name, pa.null()) for name in found.columns]), (time,))
+    require_names(found, [time])
     if not isinstance(found.schema[time].dataType, TimestampType):
         raise QueryError(
             f"a watermark needs a column of type timestamp, and {time!r} is {found.schema[time].dataType.simpleString()}"
@@ -126,17 +125,7 @@ def _watermark(pipeline: Pipeline) -> str:
 def _read(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
     source = pipeline.source
     if isinstance(source, KafkaSource):
-        return read_kafka(
-            spark,
-            servers=source.servers,
-            topic=source.topic,
-            schema=source.schema,
-            format=source.format,
-            on_bad=pipeline.options.get("on_bad", "raise"),
-            starting=source.starting,
-            max_rows=source.max_rows,
-            options=source.options,
-        )
+        return read_kafka(spark, on_bad=pipeline.options.get("on_bad", "raise"), **vars(source))
     if isinstance(source, ReplaySource):
         return _replayed(spark, source)
     return _files(spark, source)

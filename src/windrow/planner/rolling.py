@@ -51,7 +51,7 @@ COSTS = {
     "pba": Cost(0.7, 0.4, 0, 0.0, 1.6),
 }
 # With shorter windows, two threads take longer to meet than one takes for all of it.
-LEAST_FOR_TWO_THREADS = 1 << 16
+LEAST_FOR_TWO_THREADS = 1 << 17
 
 
 def estimates(

@@ -198,20 +198,7 @@ class WindowSet:
 
     def covers(self, times: np.ndarray) -> np.ndarray:
         """Whether each time lies in some window."""
-        found = np.zeros(len(times), bool)
-        for i in range(len(self.every)):
-            one = self._only(i)
-            k = np.floor_divide(times - one.offset, one.every).astype(np.int64)
-            if self.measure.floating:
-                k += one.starts(k + 1) <= times
-                k -= one.starts(k) > times
-            found |= one.ends(k) > times
-        for _, placement in self.irregular:
-            if len(times):
-                starts, ends = placement.windows_at(times)
-                at = np.searchsorted(starts, times, side="right") - 1
-                found |= (at >= 0) & (ends[at] > times) if len(starts) else False
-        return found
+        return self.meets(times, times)
 
     def meets(self, starts: np.ndarray, lasts: np.ndarray, since: Mapping[str, Tick] = NEVER) -> np.ndarray:
         """Whether a stretch of time, from its first to its last instant, shares an instant with some window.

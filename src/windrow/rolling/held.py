@@ -24,16 +24,17 @@ from windrow.engine.partials.scalars import lower_values
 from windrow.engine.stored import compiled, operations_of
 from windrow.engine.user_functions import bind, lift_failed, lower_failed, named
 from windrow.errors import DataError, LimitError, QueryError, StateError, UserFunctionError
+from windrow.planner.rolling import LEAST_FOR_TWO_THREADS
 from windrow.rolling import in_bulk
 from windrow.rolling.answering import DoesNotFit, can_give_answers, giving_answers, room_for_answers
-from windrow.rolling.beside import beside, pays
 from windrow.rolling.codes import recoded, require_codes
-from windrow.rolling.parallel import boundary, slide_both
+from windrow.rolling.parallel import Helper, boundary, slide_both
 from windrow.rolling.ranges import RANGE, Log
 from windrow.rolling.rings import ALL, parts, saved
 from windrow.schema import require_columns
 from windrow.stores.base import Store
 from windrow.stores.pba import PBA
+from windrow.stores.sba import accumulate_left
 
 # A check makes arrays of its own; so many answers, and they stay in the processor's cache.
 CHECKED_AT_ONCE = 1 << 14
@@ -82,8 +83,9 @@ class Held:
         self.state = self._empty = store.create(*sizes)
         self.notes = np.zeros(0, np.int64)
         self.make_room(store.cells(capacity), store.notes(capacity), window=capacity)
-        given = store, self._operations[False], self.cells, self.notes
-        self._second = beside(*given) if pays(capacity) else None
+        self._helper: Helper | None = None
+        if store is PBA and capacity >= LEAST_FOR_TWO_THREADS:
+            self._helper = Helper(compiled(accumulate_left, store, self._operations[False]))
         # Nothing goes on when a call has returned, as the next one may look into the cells or copy them.
         self._waits = self._may_fail or any(coder.text for coder in self._coders)
 
@@ -158,19 +160,26 @@ class Held:
         self._require_whole()
         arrays = self.cells if self.store.touched is not None else (*self.cells, self.notes)
         is_copied = self._may_fail or (bool(arrays) and rows >= ROWS_PER_COPY * len(arrays[0]))
-        handed = self._second.state() if is_copied and self._second is not None else 0
         before = self.state, self.current, self.log, self._seen
-        put_back = saved(arrays, where) if is_copied else None
+        put_back = None
         try:
+            if is_copied:
+                self.state = self._collected(self.state)
+                before = (self.state, *before[1:])
+                put_back = saved(arrays, where)
             yield
         except BaseException:
             self.state, self.current, self.log, self._seen = before
-            if self._second is not None:
-                self._second.restore(handed)
+            if self._helper is not None:
+                self._helper.forget()
             if put_back is not None:
                 put_back()
-            self._is_whole = is_copied
+            self._is_whole = put_back is not None
             raise
+
+    def _collected(self, state: Any) -> Any:
+        """The store's state when no helper has anything of it."""
+        return state if self._helper is None else self._helper.collected(state)
 
     def _require_whole(self) -> None:
         if not self._is_whole:
@@ -180,58 +189,46 @@ class Held:
         """Run a loop over rows: their inputs are its first argument. It may give answers and not partials."""
         given = self._operations[rows.present is not None]
         run = compiled(loop, self.store, giving_answers(given, self.bound) if lowers else given)
-        if self._second is not None and getattr(run, "was_compiled", True):
-            self._second.start()
         if self.store is PBA and loop is in_bulk.slide_in_chunks:
             run = partial(self._shared, run)
         inputs = self._inputs(rows)
         with self._blaming(rows):
-            found = run(inputs, *arguments)
-            if self._second is not None and self._waits:
-                self._second.require_success()
-            return found
+            return run(inputs, *arguments)
 
     def _shared(
         self, run: Callable[..., Any], inputs: Any, rows: int, size: int, held: int, state: Any, *kept: Any
     ) -> Any:
-        """Run a loop over rows on two threads, if they are enough for that."""
+        """Run a loop over rows on two threads, if they are enough for that; interpreted functions run one at a time."""
         begin = boundary(rows, size, state)
-        if begin is None:
+        if begin is not None:
+            state = self._collected(state)
+            return slide_both(run, begin, self._empty, inputs, rows, size, held, state, *kept)
+        if self._helper is None or not getattr(run, "was_compiled", True):
             return run(inputs, rows, size, held, state, *kept)
-        if self._second is not None:
-            state = self._second.collected(state)
-        return slide_both(run, begin, self._empty, inputs, rows, size, held, state, *kept)
-
-    def call(self, loop: Callable[..., Any], *arguments: Any) -> Any:
-        """Run a loop that takes no rows."""
-        self._require_whole()
-        with self._blaming(None):
-            return compiled(loop, self.store, self._operations[False])(*arguments)
+        state, held, made = self._helper.slide(run, inputs, rows, size, held, state, *kept)
+        return self._collected(state) if self._waits else state, held, made
 
     @contextmanager
-    def _blaming(self, rows: Rows | None) -> Iterator[None]:
-        """What is raised over rows: on the second thread, if that is why this one has failed."""
+    def _blaming(self, rows: Rows) -> Iterator[None]:
+        """Say which function of the user's has failed, and on which of these rows."""
         try:
             yield
-        except Exception as raised:  # a user's function may raise anything
-            other = None if self._second is None else self._second.problem
-            problem = other if isinstance(other, Exception) else raised
+        except Exception as problem:  # a user's function may raise anything
             if not self._own:
-                raise problem from raised.__cause__
+                raise
             raise self._failed(problem, rows) from problem
 
-    def _failed(self, problem: Exception, rows: Rows | None) -> Exception:
+    def _failed(self, problem: Exception, rows: Rows) -> Exception:
         """The error that names the function of the user's that raised.
 
         What two partials of a window are together nobody can tell from the rows of one call: only a lift has a row.
         """
         partial = self._partial
         assert isinstance(partial, Scalars)
-        if rows is not None:
-            there = np.arange(rows.count) if rows.present is None else np.flatnonzero(rows.present)
-            failed = lift_failed(partial, [codes[there] for codes in rows.codes], there)
-            if failed is not None:
-                return failed
+        there = np.arange(rows.count) if rows.present is None else np.flatnonzero(rows.present)
+        failed = lift_failed(partial, [codes[there] for codes in rows.codes], there)
+        if failed is not None:
+            return failed
         if self.store.needs != "inverse":
             return named(partial, "combine", problem)
         roles = [(role, getattr(partial, role).__name__) for role in ("combine", "invert")]

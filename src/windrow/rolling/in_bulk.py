@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from windrow.stores.operations import combine, evict, give, insert, invert, lift, load, put, query
+from windrow.stores.sba import accumulate_left
 
 
 def slide_in_chunks(inputs, rows, size, held, state, cells, notes, out):
@@ -140,10 +141,7 @@ def slide_several(
         if seen == (current + 1) * chunk:
             put(cells, wholes + (current & turns), csa)
             csa = identity
-            lcs = load(cells, (seen - 1) & mask)
-            for place in range(seen - 2, seen - chunk - 1, -1):
-                lcs = combine(load(cells, place & mask), lcs)
-                put(cells, place & mask, lcs)
+            accumulate_left(cells, mask, seen - chunk, seen)
     return csa
 
 

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from windrow.engine.operator import Operator
 from windrow.errors import QueryError
 from windrow.options import SparkOptions
-from windrow.schema import require_columns
 from windrow.span import Span, require_one_learner
 from windrow.spark import pushdown
 from windrow.spark.compatibility import require_supported, spark_schema
 from windrow.spark.gather import gather, gather_latest, gather_slices
 from windrow.spark.open_events import LATEST, opens
 from windrow.spark.paths import Path, choose
-from windrow.spark.schema import arrow_schema, named, result_schema, watermarked
+from windrow.spark.schema import arrow_schema, named, require_names, require_watermark, result_schema
 from windrow.spark.stages import (
     bucket_of,
     by_bucket,
@@ -58,7 +56,7 @@ def fit(query: QuerySpec, df: DataFrame, options: SparkOptions) -> Plan:
     read = [*query.time_columns, *query.key]
     read += [c for window in query.windows.values() for c in window.columns]
     read += [c for aggregate in query.aggregates.values() for c in aggregate.columns]
-    require_columns(pa.schema([(name, pa.null()) for name in df.columns]), tuple(read))
+    require_names(df, read)
     names = df.columns if options.side_rows else list(dict.fromkeys(read))
     schema = arrow_schema(df.schema, names)
     if df.isStreaming:
@@ -88,18 +86,8 @@ def _ending(query: QuerySpec) -> str:
 
 
 def _check_stream(query: QuerySpec, df: DataFrame, options: SparkOptions) -> None:
-    time = options.watermark or _ending(query)
-    known = watermarked(df)
-    if not known:
-        raise QueryError(
-            f"a stream needs a watermark, or no window would ever end: "
-            f'df.withWatermark("{time}", "10 seconds") says how late events may be'
-        )
-    if time not in known:
-        raise QueryError(
-            f"the watermark is on column {known[0]!r}, and the time is {_ending(query)!r}: "
-            f"say watermark={known[0]!r} if both tell the same time"
-        )
+    time = _ending(query)
+    require_watermark(df, options.watermark or time, time, without="no window would ever end", late="events")
     require_one_learner(query.time, query.key, options.buckets)
     require_streamable(df)
 

@@ -30,3 +30,11 @@ def runs(buckets: np.ndarray) -> Iterator[tuple[int, int]]:
     """Where the rows of each bucket begin and end, if they are sorted by bucket."""
     edges = np.flatnonzero(np.diff(buckets, prepend=-1, append=-1)).tolist() if len(buckets) else []
     return pairwise(edges)
+
+
+def unpacked(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The last stage of a stream: packed results to rows."""
+    for batch in batches:
+        for payload in batch.column(0):
+            if payload.is_valid:
+                yield unpack(payload.as_buffer())

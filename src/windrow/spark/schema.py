@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -11,6 +12,7 @@ from pyspark.sql.types import StructType
 
 from windrow.aggregates.base import text_type
 from windrow.errors import QueryError
+from windrow.schema import require_columns
 from windrow.spark.compatibility import arrow_type
 from windrow.spark.results import SIDE
 
@@ -73,6 +75,26 @@ def _for_spark(type_: pa.DataType) -> pa.DataType:
 def watermarked(df: DataFrame) -> list[str]:
     """The columns of a DataFrame that carry a watermark."""
     return [field.name for field in df.schema if WATERMARK in (field.metadata or {})]
+
+
+def require_watermark(df: DataFrame, column: str, time: str, *, without: str, late: str) -> None:
+    """An error unless a stream has a watermark on this column; `time` is the column that tells the time."""
+    known = watermarked(df)
+    if not known:
+        raise QueryError(
+            f"a stream needs a watermark, or {without}: "
+            f'df.withWatermark("{column}", "10 seconds") says how late {late} may be'
+        )
+    if column not in known:
+        raise QueryError(
+            f"the watermark is on column {known[0]!r}, and the time is {time!r}: "
+            f"say watermark={known[0]!r} if both tell the same time"
+        )
+
+
+def require_names(df: DataFrame, names: Iterable[str]) -> None:
+    """An error unless a DataFrame has these columns."""
+    require_columns(pa.schema([(name, pa.null()) for name in df.columns]), tuple(names))
 
 
 def named(name: str) -> Column:

@@ -17,11 +17,11 @@ from pyspark.sql import functions as sf
 
 from windrow.errors import QueryError
 from windrow.spark.compatibility import spark_schema
+from windrow.spark.payload import unpacked
 from windrow.spark.processor import EMITTED, Processor
 from windrow.spark.scatter import SCATTERED, scatter
 from windrow.spark.schema import conf, named
 from windrow.spark.task import BUCKET, Work
-from windrow.spark.unpacking import unpacked
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 # What rows are called where they leave an operator of a stream; no user's table is likely to be called so.

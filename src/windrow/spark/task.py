@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
@@ -25,65 +26,75 @@ BUCKET = "windrow bucket"
 Stage: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-class Work(Protocol):
+class Work(ABC):
     """What buckets do, and with what. `schema` are the columns that travel, `result` those that Spark expects.
 
     An `operator` is what a bucket holds: it has `snapshot`, `metrics`, `counters`, `late` and `bad`, as those
-    of queries have.
+    of queries have. `side_rows` asks for late and bad rows among the results, with `why_late` beside the late ones.
     """
 
-    @property
-    def schema(self) -> pa.Schema: ...
-    @property
-    def result(self) -> pa.Schema: ...
-    @property
-    def side_rows(self) -> bool: ...
-    @property
-    def buckets(self) -> int: ...
-    @property
-    def combine(self) -> bool:
-        """Whether rows may be made into slices before they are shuffled, as those of a `Task`."""
-
-    @property
-    def why_late(self) -> str:
-        """What it says beside late rows."""
+    schema: pa.Schema
+    result: pa.Schema
+    side_rows: bool
+    buckets: int
+    # Whether rows may be made into slices before they are shuffled, as those of a `Task`.
+    combine: bool
+    why_late: str
 
     @property
     def clocked(self) -> bool:
         """Whether micro-batches come with the time of day, and not with a watermark."""
+        return False
 
     def events(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The columns of `schema` from what Spark sent."""
+        """The columns of `schema`, in its types, from what Spark sent: zones of timestamps are labels, and Spark's differ."""
+        arrays = [batch.column(i).cast(field.type) for i, field in enumerate(self.schema)]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
+    @abstractmethod
     def judge(self) -> Any:
         """Who finds bad rows before they travel, with `sift`."""
 
+    @abstractmethod
     def operator(self) -> Any:
         """A fresh operator for one bucket."""
 
+    @abstractmethod
     def restored(self, state: bytes) -> Any:
         """The operator that a snapshot is of."""
 
+    @abstractmethod
     def apply(self, operator: Any, batch: MicroBatch) -> list[pa.Table]:
         """Take in a micro-batch; what it gives out."""
 
     def replay(self, operator: Any, batches: Iterator[MicroBatch]) -> None:
         """Take in once more what was taken in before, and given out."""
+        for batch in batches:
+            self.apply(operator, batch)
+            operator.late(), operator.bad()
 
     def timer(self, operator: Any, instant: int) -> int:
-        """When the bucket wants to be woken, in milliseconds, now that it is `instant`; 0 if by rows alone."""
+        """When the bucket wants to be woken, in milliseconds, now that it is `instant`; 0 if by rows alone.
+
+        Spark fires the timers of (old watermark, new one]: this one with the next move.
+        """
+        return instant + 1
 
     def identity(self) -> str:
-        """What must not change between two runs on one checkpoint."""
+        """What must not change between two runs on one checkpoint: with other buckets, keys would change places."""
+        columns = [f"{field.name} {field.type}" for field in (*self.schema, *self.result)]
+        first, *others = self._told()
+        said = "\n".join([first, *columns, *others, str(self.buckets)])
+        return hashlib.sha256(said.encode()).hexdigest()
+
+    @abstractmethod
+    def _told(self) -> list[str]:
+        """What is done, and how, as text."""
 
 
 @dataclass(frozen=True)
-class Task:
-    """`schema` are the columns that travel, `result` the columns that Spark expects back.
-
-    `combine` allows events to be made into slices before they are shuffled. `side_rows` asks for late and
-    bad rows among the results. Keys are spread over `buckets`.
-    """
+class Task(Work):
+    """A query, whose keys are spread over `buckets`."""
 
     query: QuerySpec
     settings: OperatorOptions
@@ -93,15 +104,7 @@ class Task:
     side_rows: bool
     buckets: int
 
-    @property
-    def clocked(self) -> bool:
-        """See `Work`: queries go by the watermark."""
-        return False
-
-    @property
-    def why_late(self) -> str:
-        """See `Work`."""
-        return "came when all of its windows were final"
+    why_late = "came when all of its windows were final"
 
     def operator(self) -> Operator:
         """A fresh operator for one bucket."""
@@ -126,23 +129,15 @@ class Task:
     def replay(self, operator: Operator, batches: Iterator[MicroBatch]) -> None:
         """See `Work`: bad rows were taken, too, whatever was asked for then."""
         operator.on_bad("divert")
-        for batch in batches:
-            self.apply(operator, batch)
-            operator.late(), operator.bad()
+        super().replay(operator, batches)
         operator.on_bad(self.settings.on_bad)
 
-    def timer(self, operator: Operator, instant: int) -> int:
-        """See `Work`. Spark fires the timers of (old watermark, new one]: this one with the next move."""
-        return instant + 1
-
-    def identity(self) -> str:
-        """See `Work`: with other buckets, keys would change places. Bad rows leave nothing in the state."""
+    def _told(self) -> list[str]:
+        """See `Work`: bad rows leave nothing in the state."""
         from windrow.engine.snapshot.plan import plan_hash
 
-        columns = [f"{field.name} {field.type}" for field in (*self.schema, *self.result)]
         settings = [f"{name}={value}" for name, value in vars(self.settings).items() if name != "on_bad"]
-        said = "\n".join([plan_hash(self.query).hex(), *columns, *settings, str(self.buckets)])
-        return hashlib.sha256(said.encode()).hexdigest()
+        return [plan_hash(self.query).hex(), *settings]
 
     def judge(self) -> Operator:
         """See `Work`."""
@@ -151,13 +146,3 @@ class Task:
     def is_sliced(self, batch: pa.RecordBatch) -> bool:
         """Whether a batch that `scatter` has sent holds slices, and not events."""
         return batch.schema.names != self.schema.names
-
-    def events(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """See `Work`."""
-        return typed(batch, self.schema)
-
-
-def typed(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The first columns of a batch in these types: zones of timestamps are labels, and Spark's differ."""
-    arrays = [batch.column(i).cast(field.type) for i, field in enumerate(schema)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)

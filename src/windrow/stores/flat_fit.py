@@ -20,6 +20,7 @@ back each cell that was met gets the combination from there to the end:
 from __future__ import annotations
 
 from windrow.stores.base import Store, power_of_two
+from windrow.stores.lazy import evict
 from windrow.stores.operations import combine, load, put
 
 
@@ -36,11 +37,6 @@ def insert(state, cells, notes, partial):
     put(cells, end & mask, partial)
     notes[end & mask] = end + 1
     return mask, front, end + 1, identity
-
-
-def evict(state, cells, notes):
-    mask, front, end, identity = state
-    return mask, front + 1, end, identity
 
 
 def query(state, cells, notes):

@@ -58,16 +58,6 @@ def query(state, cells, notes):
     raise NotImplementedError
 
 
-def hand(notes, mask, low, high):
-    """Leave it to a second thread to `accumulate_left` these cells."""
-    raise NotImplementedError
-
-
-def collect(notes):
-    """Wait until it has done so."""
-    raise NotImplementedError
-
-
 def give(out, i, partial, n):
     """Write what is known of a window of `n` rows as answer number `i`."""
     raise NotImplementedError

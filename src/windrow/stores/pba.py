@@ -1,14 +1,14 @@
 """PBA, the parallel boundary aggregator: SBA whose `lcs` are left to a second thread.
 
-`insert` does not accumulate the chunk that it has filled, but hands it to somebody else. No window begins in that
-chunk before the next one is all but full, so there is time:
+`insert` does not accumulate the chunk that it has filled. No window begins in that chunk before the next one is all
+but full, so there is time for somebody else to do it:
 
     first thread     | fills chunk 1    | fills chunk 2    | fills chunk 3
     second thread                       | lcs of chunk 1   | lcs of chunk 2
     windows begin                       | in chunk 0       | in chunk 1
 
-Whether somebody is there to take it stands in the notes. If nobody is, the store does it itself when a window reaches
-the chunk: an SBA, one chunk later.
+Who fills the store in long stretches has that done by a helper, and tells the store so (see `rolling.parallel`). What
+nobody has done the store does itself when a window reaches the chunk: an SBA, one chunk later.
 
     order       first in, first out
     needs       an associative combine
@@ -23,12 +23,8 @@ from __future__ import annotations
 from typing import Any
 
 from windrow.stores.base import Store, power_of_two
-from windrow.stores.operations import collect, combine, hand, put
-from windrow.stores.sba import accumulate_left, create, query, touched
-
-# Notes: whether somebody is there, has a chunk, and has failed; the chunk, as `accumulate_left` takes it; and the
-# addresses of what the two threads wait at.
-OPEN, HANDED, FAILED, MASK, LOW, HIGH, READY, DONE = range(8)
+from windrow.stores.operations import combine, put
+from windrow.stores.sba import accumulate_left, create, evict, query, touched
 
 
 def insert(state, cells, notes, partial):
@@ -42,28 +38,8 @@ def insert(state, cells, notes, partial):
             made = middle = end
         else:
             ca = csa
-            if notes[OPEN] != 0:
-                hand(notes, mask, middle, end)
         last = end
         csa = identity
-    return mask, chunk, front, middle, last, end, made, ca, csa, identity
-
-
-def evict(state, cells, notes):
-    mask, chunk, front, middle, last, end, made, ca, csa, identity = state
-    if front == last:
-        middle = last = end
-        csa = identity
-    front += 1
-    if front == middle:
-        middle = last
-        ca = identity
-    if made < middle:
-        if notes[HANDED] != 0:
-            collect(notes)
-        elif front < middle:
-            accumulate_left(cells, mask, front, middle)
-        made = middle
     return mask, chunk, front, middle, last, end, made, ca, csa, identity
 
 
@@ -78,20 +54,22 @@ def until_boundary(state: tuple[Any, ...]) -> int:
     return chunk - (end - last)
 
 
+def until_asked(state: tuple[Any, ...]) -> int:
+    """How many partials can be evicted before the `lcs` of the next chunk are asked for."""
+    _, _, front, middle, *_ = state
+    return middle - front - 1
+
+
+def owed(state: tuple[Any, ...]) -> tuple[int, int, int] | None:
+    """The chunk whose `lcs` are to be made, as `accumulate_left` takes it; None if there is none."""
+    mask, _, _, middle, last, _, made, *_ = state
+    return (mask, middle, last) if made < last else None
+
+
 def relieved(state: tuple[Any, ...]) -> tuple[Any, ...]:
     """The state after somebody else has made all `lcs`."""
     *before, last, end, _, ca, csa, identity = state
     return *before, last, end, last, ca, csa, identity
 
 
-PBA = Store(
-    "pba",
-    create,
-    insert,
-    evict,
-    query,
-    power_of_two,
-    notes=lambda capacity: DONE + 1,
-    touched=touched,
-    chunked=True,
-)
+PBA = Store("pba", create, insert, evict, query, power_of_two, touched=touched, chunked=True)

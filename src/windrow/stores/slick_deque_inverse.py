@@ -18,9 +18,8 @@ A queue has one range. For that it is subtract-on-evict, and the code is the sam
 
 from __future__ import annotations
 
-from windrow.stores.base import Store, power_of_two
-from windrow.stores.subtract_on_evict import create, evict, insert, query, touched
+from dataclasses import replace
 
-SLICK_DEQUE_INVERSE = Store(
-    "slick_deque_inverse", create, insert, evict, query, power_of_two, needs="inverse", touched=touched
-)
+from windrow.stores.subtract_on_evict import SUBTRACT_ON_EVICT
+
+SLICK_DEQUE_INVERSE = replace(SUBTRACT_ON_EVICT, name="slick_deque_inverse")

@@ -17,6 +17,7 @@ numbers beside it is wrong, and stays wrong.
 from __future__ import annotations
 
 from windrow.stores.base import Store, power_of_two
+from windrow.stores.lazy import touched
 from windrow.stores.operations import combine, invert, load, put
 
 
@@ -38,11 +39,6 @@ def evict(state, cells, notes):
 
 def query(state, cells, notes):
     return state[3]
-
-
-def touched(state, inserts, evicts):
-    end = state[2]
-    return [(end, end + inserts)]
 
 
 SUBTRACT_ON_EVICT = Store(

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from windrow.stores.base import Store, power_of_two
 from windrow.stores.operations import combine, load, put
+from windrow.stores.sba import accumulate_left
 
 
 def create(capacity, identity):
@@ -34,10 +35,7 @@ def insert(state, cells, notes, partial):
 def evict(state, cells, notes):
     mask, front, back, end, total, identity = state
     if front == back:
-        turned = load(cells, (end - 1) & mask)
-        for i in range(end - 2, front - 1, -1):
-            turned = combine(load(cells, i & mask), turned)
-            put(cells, i & mask, turned)
+        accumulate_left(cells, mask, front, end)
         back = end
         total = identity
     return mask, front + 1, back, end, total, identity

@@ -222,13 +222,15 @@ class _Run:
         self.operator: Any = None
 
     def run(self) -> None:
-        for number, step in enumerate(self.transcript.steps, start=1):
+        asked = self.transcript
+        for number, step in enumerate(asked.steps, start=1):
             where = f"step {number}"
             emitted: pa.Table | None = None
             error = step.expected.get("error")
             try:
                 if self.operator is None:
-                    self.operator = self._operator()
+                    how = {"mode": asked.mode, "lateness": asked.lateness, "on_bad": asked.on_bad}
+                    self.operator = self.engine.operator(asked.query, **how)
                 emitted = self._do(step, where)
             except WindrowError as problem:
                 assert error is not None, f"{where}: {problem}"
@@ -236,12 +238,6 @@ class _Run:
                 continue
             assert error is None, f"{where}: no error, but expected one with {error!r}"
             self._compare(step, emitted, where)
-
-    def _operator(self) -> Any:
-        asked = self.transcript
-        return self.engine.operator(
-            asked.query, mode=asked.mode, lateness=asked.lateness, on_bad=asked.on_bad
-        )
 
     def _do(self, step: Step, where: str) -> pa.Table | None:
         if step.action == "events":
@@ -253,14 +249,10 @@ class _Run:
             return self.operator.finish()
         if step.action == "snapshot":
             self.operator = self.engine.through_snapshot(self.operator)
-        elif step.action == "add_window":
-            self._add(step, self.engine.add_window, where)
-        elif step.action == "remove_window":
-            self.operator.remove_window(step.argument)
-        elif step.action == "add_aggregate":
-            self._add(step, self.engine.add_aggregate, where)
-        elif step.action == "remove_aggregate":
-            self.operator.remove_aggregate(step.argument)
+        elif step.action in ("add_window", "add_aggregate"):
+            self._add(step, getattr(self.engine, step.action), where)
+        else:  # remove_window, remove_aggregate
+            getattr(self.operator, step.action)(step.argument)
         return None
 
     def _add(self, step: Step, add: Callable[..., Any], where: str) -> None:

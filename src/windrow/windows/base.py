@@ -17,7 +17,6 @@ which columns they read (`columns`), and the engine finds their edges as the eve
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -102,44 +101,6 @@ class Irregular(Protocol):
         """The first start at or after `point`."""
 
 
-class SideBySide(ABC):
-    """Irregular windows that follow one another without end: all that `windows` and `windows_at` can answer."""
-
-    gapless = True
-
-    @property
-    @abstractmethod
-    def length(self) -> Tick: ...
-
-    @property
-    def slide(self) -> Tick:
-        return self.length
-
-    @abstractmethod
-    def windows(self, first: Tick, last: Tick) -> tuple[np.ndarray, np.ndarray]: ...
-
-    @abstractmethod
-    def windows_at(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]: ...
-
-    def edges(self, times: np.ndarray) -> np.ndarray:
-        return np.union1d(*self.windows_at(times)) if len(times) else times
-
-    def within(self, lowest: Tick, highest: Tick) -> tuple[Tick, Tick]:
-        return lowest + self.length, highest - self.length
-
-    def first_open(self, horizon: Tick, floor: Tick) -> Tick:
-        return max(self.windows(horizon, horizon)[0][0].item(), floor)
-
-    def last_closed(self, point: Tick) -> tuple[Tick, Tick]:
-        begun = self.windows(point, point)[0][0]
-        starts, ends = self.windows(begun - 1, begun - 1)
-        return starts[0].item(), ends[0].item()
-
-    def first_start(self, point: Tick) -> Tick:
-        starts, _ = self.windows(point, point + 2 * self.length)
-        return starts[starts >= point][0].item()
-
-
 Placement: TypeAlias = Periodic | Irregular
 
 
@@ -164,8 +125,6 @@ class Window:
     tiles = False
     # After how many events of a key it begins anew, as if none had come before.
     repeats_after: int | None = None
-    # Whether a window still takes an event at its very end.
-    inclusive = False
     # Whether events of different times must stay apart.
     pointwise = False
     # The silence that ends it: one for all events, or the column that has one for each.

@@ -27,7 +27,7 @@ import numpy as np
 
 from windrow.errors import QueryError
 from windrow.measure import Measure, Tick
-from windrow.windows.base import SideBySide, Window
+from windrow.windows.base import Window
 from windrow.wording import did_you_mean
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -70,23 +70,28 @@ def _local(second: int, zone: tzinfo | None) -> datetime:
 
 
 @dataclass(frozen=True)
-class PlacedCalendar(SideBySide):
-    """A calendar on one measure; `tick_nanoseconds` is the measure's."""
+class PlacedCalendar:
+    """A calendar on one measure; `tick_nanoseconds` is the measure's. Its windows follow one another without end."""
 
     unit: str
     count: int
     zone: str
     tick_nanoseconds: int
 
+    gapless = True
+
     @property
     def length(self) -> Tick:
         days = self.count * (_DAYS.get(self.unit) or _MONTHS[self.unit] * 31) + 2
         return days * 86_400_000_000_000 // self.tick_nanoseconds
 
+    @property
+    def slide(self) -> Tick:
+        return self.length
+
     def within(self, lowest: Tick, highest: Tick) -> tuple[Tick, Tick]:
-        low, high = super().within(lowest, highest)
         first, last = self._reach
-        return max(low, first), min(high, last)
+        return max(lowest + self.length, first), min(highest - self.length, last)
 
     @property
     def _reach(self) -> tuple[Tick, Tick]:
@@ -118,6 +123,21 @@ class PlacedCalendar(SideBySide):
         at = np.searchsorted(starts, times, side="right") - 1
         held = np.unique(at[ends[at] > times])
         return starts[held], ends[held]
+
+    def edges(self, times: np.ndarray) -> np.ndarray:
+        return np.union1d(*self.windows_at(times)) if len(times) else times
+
+    def first_open(self, horizon: Tick, floor: Tick) -> Tick:
+        return max(self.windows(horizon, horizon)[0][0].item(), floor)
+
+    def last_closed(self, point: Tick) -> tuple[Tick, Tick]:
+        begun = self.windows(point, point)[0][0]
+        starts, ends = self.windows(begun - 1, begun - 1)
+        return starts[0].item(), ends[0].item()
+
+    def first_start(self, point: Tick) -> Tick:
+        starts, _ = self.windows(point, point + 2 * self.length)
+        return starts[starts >= point][0].item()
 
     def _boundary(self, index: int) -> int:
         try:

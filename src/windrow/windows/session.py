@@ -37,7 +37,6 @@ class Session(Window):
 
     context = "session"
     layout = "sessions"
-    inclusive = True
 
     @property
     def gap_column(self) -> str | None:  # type: ignore[override]

@@ -119,7 +119,7 @@ class Merging:
         low, high = due.span
         totals = np.zeros((high - low + 1) * keys, np.int64)
         counting = kernel(
-            templates.scalars(0, 0, False, False, False, False), "merge_prefix", {"combine": COUNT.combine}
+            templates.loops(0, 0, False, False, False, False), "merge_prefix", {"combine": COUNT.combine}
         )
         counting(due.first, due.last, low, high, slots, numbers.stride, keys, numbers.n, totals, count)
         return out, count

@@ -351,19 +351,13 @@ class Multisets:
         self._values, self._upto = values, upto
 
     def absorb(self, into: np.ndarray, taken: np.ndarray, keys: int) -> None:
-        self._seal()
-        stride = self._cells.stride
-        every = np.arange(keys)
-        source = (taken[:, None] * stride + every).ravel()
-        target = (into[:, None] * stride + every).ravel()
-        total = int(self.n[source].sum())
-        where, value = expand(source, self._offset, self._length, self._values, self._upto, total)
-        self._waiting.append((target[where], value))
+        stride, every = self._cells.stride, np.arange(keys)
+        self.copy((into[:, None] * stride + every).ravel(), (taken[:, None] * stride + every).ravel())
         self._seal()
         self._cells.reset(taken)
 
     def copy(self, into: np.ndarray, source: np.ndarray) -> None:
-        """Let slots `into`, which are empty, hold what slots `source` do, in an arena of one key."""
+        """Let slots `into`, in an arena of one key, hold what slots `source` do as well."""
         self._seal()
         total = int(self.n[source].sum())
         where, value = expand(source, self._offset, self._length, self._values, self._upto, total)
@@ -383,11 +377,10 @@ class Multisets:
         segments = (self._offset, self._length, self._values, self._upto)
         where: tuple[Any, ...] = (window, key, due.first, due.last, slots, stride, *segments)
         finish = bound.finish
+        assert bound.build is not None
         if isinstance(finish, CountDistinct):
-            assert bound.build is not None
             return bound.build([count_distinct(*where)], np.ones(len(window), bool), decoders)
         if isinstance(finish, MostFrequent):
-            assert bound.build is not None
             k = min(finish.k, int(window_counts(*where[:6], self.n).max(initial=1)))
             value, times, size = most_frequent(*where, k)
             kept = (np.arange(k) < size[:, None]).ravel()
@@ -406,7 +399,6 @@ class Multisets:
         )
         values = np.zeros(len(window), joined.dtype)
         values[defined] = joined
-        assert bound.build is not None
         return bound.build([values], defined, decoders)
 
     @property

@@ -62,16 +62,10 @@ class Numbers:
     def _compiled(self, name: str) -> Any:
         spec = self.spec
         if isinstance(spec, Sketch):
-            source = templates.sketches(len(spec.fields))
+            source = templates.loops(self.columns, len(spec.fields), False, False, False, True, sketch=True)
             return kernel(source, name, {"insert": spec.insert, "absorb": spec.absorb})
-        source = templates.scalars(
-            self.columns,
-            len(spec.fields),
-            spec.timed,
-            spec.fold is not None,
-            spec.bare,
-            spec.lift is not None,
-        )
+        shape = spec.timed, spec.fold is not None, spec.bare, spec.lift is not None
+        source = templates.loops(self.columns, len(spec.fields), *shape)
         needs = {"fold_runs": ("lift", "fold"), "fold_cells": ("lift",), "merge_prefix": ("invert",)}
         used: dict[str, Callable[..., Any] | None] = {"combine": spec.combine}
         used |= {role: getattr(spec, role) for role in needs.get(name, ())}
@@ -118,9 +112,7 @@ class Numbers:
 
     def fold(self, segments: Runs | Cells, inputs: list[np.ndarray], time: tuple[np.ndarray, ...]) -> None:
         """Take in events: `inputs` are the codes of each column; `time` is times and arrival numbers."""
-        if not self.spec.fields:
-            self._count(segments)
-            return
+        inputs = inputs if self.spec.fields else []  # a count reads none
         extra = time if self.timed else ()
         if hasattr(getattr(self.spec, "lift", None), "is_interpreted"):
             inputs = [python_numbers(values) for values in inputs]  # type: ignore[misc]
@@ -130,12 +122,6 @@ class Numbers:
             )
         else:
             self.loop("fold_cells")(segments.cell, *inputs, *extra, *self.fields, self.n)
-
-    def _count(self, segments: Runs | Cells) -> None:
-        if isinstance(segments, Runs):
-            self.loop("fold_runs")(segments.low, segments.high, segments.cell, self.n)
-        else:
-            self.loop("fold_cells")(segments.cell, self.n)
 
     def absorb(self, into: np.ndarray, taken: np.ndarray, keys: int) -> None:
         """Join slots `taken` onto slots `into`, in the order given."""
@@ -210,14 +196,10 @@ def require(arrays: dict[str, np.ndarray], name: str, dtype: Any) -> np.ndarray:
 
 def lowered(bound: Bound, partial: list[np.ndarray], n: np.ndarray, decoders: list[Any]) -> pa.Array:
     """Partials to the answer column; `find_overflow` and its like are applied by the caller."""
-    spec = bound.partial
-    assert isinstance(spec, (Scalars, Sketch))
-    if bound.lower is None:
-        assert bound.build is not None
-        return bound.build(partial, n, decoders)
-    values, defined = lower_values(bound, partial, n)
     assert bound.build is not None
-    return bound.build(values, defined, decoders)
+    if bound.lower is None:
+        return bound.build(partial, n, decoders)
+    return bound.build(*lower_values(bound, partial, n), decoders)
 
 
 def lower_values(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import struct
 import zlib
-from dataclasses import replace
+from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -109,13 +109,9 @@ def _read(
 
 def _about(operator: Operator) -> dict[str, Any]:
     settings, early = operator.settings, operator.early_watermark
-    return {
-        "mode": settings.mode,
+    return vars(settings) | {
         "lateness": _duration(settings.allowed_lateness),
-        "on_bad": settings.on_bad,
-        "max_slices": settings.max_slices,
         "max_ahead": None if settings.bound_ahead is None else _duration(settings.bound_ahead),
-        "store": settings.store,
         "counters": vars(operator.counters),
         "early_watermark": None if early is None else vars(early),
         "watermark": number(operator.watermark),
@@ -237,18 +233,13 @@ def _json(text: bytes) -> dict[str, Any]:
 
 def _settings(about: dict[str, Any]) -> OperatorOptions:
     """The operator's options, checked as those of a user are."""
-    ahead = about["max_ahead"]
-    slices = about["max_slices"]
-    if type(slices) is not int:
-        raise StateError(f"max_slices in the snapshot is {slices!r}")
-    return OperatorOptions(
-        mode=about["mode"],
-        lateness=_read_duration(about["lateness"]),
-        on_bad=about["on_bad"],
-        max_slices=slices,
-        max_ahead=None if ahead is None else _read_duration(ahead),
-        store=about["store"],
-    )
+    said = {field.name: about[field.name] for field in fields(OperatorOptions)}
+    if type(said["max_slices"]) is not int:
+        raise StateError(f"max_slices in the snapshot is {said['max_slices']!r}")
+    said["lateness"] = _read_duration(said["lateness"])
+    if said["max_ahead"] is not None:
+        said["max_ahead"] = _read_duration(said["max_ahead"])
+    return OperatorOptions(**said)
 
 
 def _read_duration(parts: Any) -> Duration:

@@ -13,14 +13,13 @@ from windrow.measure import Measure
 from windrow.options import PolicyOptions
 from windrow.policies.operators import Operator
 from windrow.policies.spec import PartitionAge, PartitionCount, Punct, TupleCount, uses_clock
-from windrow.schema import require_columns
 from windrow.spark.compatibility import require_supported, spark_schema
 from windrow.spark.gather import buckets_of
 from windrow.spark.policies.fitting import fitted, read_by
 from windrow.spark.policies.rows import COPY, PUNCTUATION
 from windrow.spark.policies.task import PolicyTask
 from windrow.spark.results import results
-from windrow.spark.schema import arrow_schema, named, watermarked
+from windrow.spark.schema import arrow_schema, named, require_names, require_watermark
 from windrow.spark.stages import bucket_of, require_streamable, scattered, streamed
 from windrow.spark.task import BUCKET, Stage
 
@@ -95,7 +94,7 @@ class _Job:
             raise QueryError(f"no window of {name} ends with punctuations, and {column!r} marks some")
         for df in frames if column is not None else ():
             assert column is not None
-            _require(df, [column])
+            require_names(df, [column])
             kind = df.schema[column].dataType.simpleString()
             if kind != "boolean":
                 raise QueryError(f"column {column!r} marks punctuations, so it is boolean, and not {kind}")
@@ -124,7 +123,7 @@ class _Job:
                 f"one time column for all inputs, or one for each of {len(self._frames)}, not {time!r}"
             )
         for df, name in zip(self._frames, times, strict=True):
-            _require(df, [name])
+            require_names(df, [name])
         return times
 
     def _check_streams(self) -> None:
@@ -133,17 +132,8 @@ class _Job:
         for df in self._frames:
             require_streamable(df)
         for df, time in zip(self._frames, self.times, strict=False):
-            column, known = self._options.watermark or time, watermarked(df)
-            if not known:
-                raise QueryError(
-                    "a stream needs a watermark, or no row would ever come to a window: "
-                    f'df.withWatermark("{column}", "10 seconds") says how late rows may be'
-                )
-            if column not in known:
-                raise QueryError(
-                    f"the watermark is on column {known[0]!r}, and the time is {time!r}: "
-                    f"say watermark={known[0]!r} if both tell the same time"
-                )
+            column, without = self._options.watermark or time, "no row would ever come to a window"
+            require_watermark(df, column, time, without=without, late="rows")
 
     # -- the task --------------------------------------------------------------------------------
 
@@ -157,7 +147,7 @@ class _Job:
 
     def _travelling(self, df: DataFrame) -> list[str]:
         read = read_by(self._operator)
-        _require(df, read or [])
+        require_names(df, read or [])
         if read is None or self._options.side_rows:
             return df.columns
         # Rows without any column could not be counted.
@@ -206,7 +196,3 @@ class _Job:
 
 def _nulls(df: DataFrame, names: list[str]) -> list[Column]:
     return [sf.lit(None).cast(df.schema[name].dataType) for name in names]
-
-
-def _require(df: DataFrame, names: Sequence[str]) -> None:
-    require_columns(pa.schema([(name, pa.null()) for name in df.columns]), tuple(names))

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.engine.columns import shown, ticks_of, whole
-from windrow.errors import DataError
+from windrow.engine.columns import ticks_of, whole
 from windrow.measure import Measure, Tick
+from windrow.rolling.codes import refuse_first
 from windrow.spark.policies.rows import PUNCTUATION, TAG, TIME
 
 
@@ -35,10 +35,8 @@ class Judge:
             return
         column = batch.column(TIME)
         _, missing = ticks_of(column, self._measure)
-        if missing is not None and missing.any():
-            row = int(np.argmax(missing))
-            problem = "the time of a row is missing, so it has no place among the others"
-            raise DataError(self._measure.column, row, shown(column[row]), problem)
+        problem = "the time of a row is missing, so it has no place among the others"
+        refuse_first(missing, self._measure.column, column, problem)
 
 
 class Inbox:

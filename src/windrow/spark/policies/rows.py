@@ -9,7 +9,6 @@ windrow time   windrow tag   id   name   id_right         a join, with the colum
 
 from __future__ import annotations
 
-import hashlib
 import pickle
 from dataclasses import dataclass
 from typing import Any
@@ -59,9 +58,3 @@ class BucketSpec:
         """A fresh operator on this clock."""
         kind, args, options = pickle.loads(self.recipe)
         return kind(*args, **options, **({"clock": clock} if self.measure is None else {}))
-
-    def identity(self) -> str:
-        """What must not change between two runs: what the operator does, on which columns, over how many buckets."""
-        columns = [f"{field.name} {field.type}" for field in (*self.schema, *self.result)]
-        said = "\n".join([self.described, *columns, str(self.buckets)])
-        return hashlib.sha256(said.encode()).hexdigest()

@@ -6,14 +6,13 @@ it as bytes, and nothing here needs windows before there are rows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from windrow.spark.policies.rows import BucketSpec
-from windrow.spark.task import typed
+from windrow.spark.task import Work
 
 if TYPE_CHECKING:
     from windrow.spark.micro_batch import MicroBatch
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class PolicyTask(BucketSpec):
-    """A bucket as `windrow.spark.task.Work`: what Spark's stages ask of it."""
+class PolicyTask(BucketSpec, Work):
+    """A bucket of an operator over policy windows, with what Spark's stages ask of it."""
 
     side_rows: bool
     combine: bool = False
@@ -40,10 +39,6 @@ class PolicyTask(BucketSpec):
 
         return Judge(self.measure)
 
-    def events(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """See `Work`."""
-        return typed(batch, self.schema)
-
     def operator(self) -> BucketRunner:
         """See `Work`."""
         return self.restored(None)
@@ -58,12 +53,9 @@ class PolicyTask(BucketSpec):
         """See `Work`."""
         return operator.apply(batch)
 
-    def replay(self, operator: BucketRunner, batches: Iterator[MicroBatch]) -> None:
-        """See `Work`."""
-        for batch in batches:
-            operator.apply(batch)
-            operator.late(), operator.bad()
-
     def timer(self, operator: BucketRunner, instant: int) -> int:
         """See `Work`: the next move of the watermark, or what is due next on the clock."""
-        return operator.due if self.clocked else instant + 1
+        return operator.due if self.clocked else super().timer(operator, instant)
+
+    def _told(self) -> list[str]:
+        return [self.described]
