@@ -146,7 +146,7 @@ class Aligned(Engine):
             rows = self._revising(times)
             if len(rows):
                 self.fresh.fold(segments.only(rows), [], ())
-                self._touch(starts)
+                self._touch(starts[starts < self.watermark])
 
         staged.on_commit(commit)
 
@@ -184,7 +184,7 @@ class Aligned(Engine):
             rows = self._revising(parcel.times)
             if len(rows):
                 self.fresh.join(cells[rows], [], parcel.sizes[rows])
-                self._touch(starts)
+                self._touch(starts[starts < self.watermark])
 
         staged.on_commit(commit)
 
@@ -240,8 +240,7 @@ class Aligned(Engine):
 
     def _touch(self, starts: np.ndarray) -> None:
         """Remember slices that late events may lie in; some are in the same ones, and some in none of these."""
-        assert self.watermark is not None
-        self._touched.append(starts[starts < self.watermark])
+        self._touched.append(starts)
         if len(self._touched) > MANY_TOUCHES:
             self._touched = [ascending(*self._touched)]
         self.fresh_seen = True
@@ -318,7 +317,7 @@ class Aligned(Engine):
 
     def _revised(self, after: Tick, until: Tick) -> Due:
         """As `_due`, of the windows that hold a slice which late events may have changed."""
-        starts, touched = self.slices.starts, ascending(*self._touched)
+        starts, touched = self.slices.starts, self.touched
         if self.windows.origins and len(touched):
             # A late event is in all windows that end behind it and begin at one point.
             due = self._due(after, until)
@@ -376,12 +375,23 @@ class Aligned(Engine):
         """
         return max(self.threshold, first_open_start(self.windows, horizon, self.there_from))
 
+    @property
+    def touched(self) -> np.ndarray:
+        """Where the slices begin that hold what is fresh, and perhaps others; ascending."""
+        self._touched = [ascending(*self._touched)]
+        return self._touched[0]
+
     def forget_fresh(self) -> None:
         """No event is new since the last advance."""
-        at = np.searchsorted(self.slices.starts, ascending(*self._touched))
-        self.fresh.reset(self.slices.slots[at])
+        slots = self.slices.slots[np.searchsorted(self.slices.starts, self.touched)]
+        for store in self.fresh_stores():
+            store.reset(slots)
         self._touched.clear()
         self.fresh_seen = False
+
+    def fresh_stores(self) -> list[Numbers]:
+        """What counts the events that are new since the last advance."""
+        return [self.fresh]
 
     def recall_fresh(self) -> None:
         """Know what is fresh by the counts alone, as they were restored."""
