@@ -41,6 +41,10 @@ from windrow.windows.base import Window
 
 # So many slices at once are not expected to come again.
 MANY = 1 << 20
+# With more keys than these slices are large, and there is little room for more of them than there are.
+FEW_KEYS = 64
+# Where keys have come, there is room for one in so many more.
+SPARE_KEYS = 16
 # So many events out of order are rather cut by edges than looked up among slices, which knows no table.
 FEW_EVENTS = 2048
 # Touched slices are remembered call by call, and sorted once they come from so many calls.
@@ -261,14 +265,14 @@ class Aligned(Engine):
         """Room for `need` more slices and for all keys that are known."""
         stride = self.stride
         if self.keys.count > stride or self.presence.stride == 0:
-            stride = max(self.keys.count, stride + stride // 2 if self.presence.stride else 1)
+            stride = self.keys.count + (self.keys.count // SPARE_KEYS if self.presence.stride else 0)
         cells = (len(self.slices) + need) * self.keys.count
         if cells > self.settings.max_slices:
             raise LimitError(
                 f"{len(self.slices) + need:,} slices of {self.keys.count:,} keys are {cells:,} live slices, "
                 f"more than the limit of max_slices={self.settings.max_slices:,}; nothing of this batch was taken"
             )
-        capacity = self.slices.room(need, tight=stride > FEW or need > MANY)
+        capacity = self.slices.room(need, tight=stride > FEW_KEYS or need > MANY)
         if stride != self.stride or capacity != self.slices.capacity or self.presence.stride == 0:
             self.resize(capacity, stride, slice(0, self.keys.count))
 

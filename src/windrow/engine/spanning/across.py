@@ -155,7 +155,6 @@ class Noted:
         return [field[cells] for field in crossed.fields], crossed.n[cells]
 
 
-
 class Balance:
     """What goes on, as the difference of what has entered and what has left; `carry` is for slices gone by.
 
@@ -259,7 +258,9 @@ class Balance:
             return [column.copy() for column in (*self.carry.fields, self.carry.n)]
         return [column[mark - 1].copy() for column in self._marks]
 
-    def _walk(self, total: list[np.ndarray], starts: np.ndarray, slots: np.ndarray, keys: int) -> list[np.ndarray]:
+    def _walk(
+        self, total: list[np.ndarray], starts: np.ndarray, slots: np.ndarray, keys: int
+    ) -> list[np.ndarray]:
         """What goes on at the start of each of these slices; `total` is what goes on before, and then behind them.
 
         Marks are made on the way, in the place of those that were there.
@@ -285,7 +286,10 @@ class Balance:
             old = self._marks or columns(0, entered.stride)
             rows = (column.reshape(-1, entered.stride) for column in (*old, *marks))
             both = list(rows)
-            self._marks = [np.insert(o, at, new, axis=0) for o, new in zip(both[: len(old)], both[len(old) :], strict=True)]
+            self._marks = [
+                np.insert(o, at, new, axis=0)
+                for o, new in zip(both[: len(old)], both[len(old) :], strict=True)
+            ]
         return levels
 
     def _keep(self, which: np.ndarray) -> None:
