@@ -74,6 +74,7 @@ class Aligned(Engine):
         self.kept_from: Tick | None = None
         self._edges = Edges(self.windows)
         self._emission: Emission | None = None
+        self._some_ended = False
 
     # -- events in -------------------------------------------------------------------------------
 
@@ -295,7 +296,8 @@ class Aligned(Engine):
             emission.revise(self._only(self._revised(self.horizon(self.watermark), old_point), backlog=False))
         if self.backlog and self.watermark is not None:
             emission.emit(self._only(self._due(self.horizon(self.watermark), old_point), backlog=True))
-        if some_end(self.windows, old_point, point):
+        self._some_ended = some_end(self.windows, old_point, point)
+        if self._some_ended:
             emission.emit(self._due(old_point, point))
         self._emission = emission
         return [*self.ready, *emission.batches]
@@ -306,11 +308,17 @@ class Aligned(Engine):
         self._emission = None
         before, self.watermark = self.watermark, watermark
         horizon = self.horizon(watermark)
-        if before is None or self.backlog or some_end(self.windows, self.horizon(before), horizon):
+        if before is None or self.backlog or self._some_final(before, horizon):
             self.threshold = self._needed_from(horizon)
         self.backlog.clear()
         self.ready.clear()
         self._let_go(horizon)
+
+    def _some_final(self, before: Tick, horizon: Tick) -> bool:
+        """Whether windows have become final since a watermark; in append mode they were given out now."""
+        if self.settings.mode == "append":
+            return self._some_ended
+        return some_end(self.windows, self.horizon(before), horizon)
 
     def abandon(self) -> None:
         self._emission = None
