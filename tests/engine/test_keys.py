@@ -100,25 +100,29 @@ def test_no_keys_can_be_kept():
 
 def colliding(count, size):
     """Different byte strings of one length and one 64-bit hash (see `hash_string`)."""
-    mask = 2**64 - 1
-    tail = b"t" * (size - 16)
+    mask, mixer, golden = 2**64 - 1, int(module.MIXER), int(module.GOLDEN)
     found = []
     for i in range(count):
-        one = (12345 ^ (i * int(module.MIXER) & mask)) & mask
-        found.append(one.to_bytes(8, "little") + i.to_bytes(8, "little") + tail)
+        if size < 16:
+            one, rest = (12345 ^ ((i | size << 56) * mixer & mask)) & mask, i.to_bytes(size - 8, "little")
+        else:
+            one = i
+            h = (one ^ (int(module.LONG) * mixer & mask)) * golden & mask
+            rest = (12345 ^ h ^ h >> 32).to_bytes(8, "little") + b"t" * (size - 16)
+        found.append(one.to_bytes(8, "little") + rest)
     offsets, data = bytes_of(pa.array(found, pa.binary()))
     words = in_words(data)
     hashes = set()
     for i in range(count):
-        begin = np.int64(offsets[i])
-        head = [np.uint64(word) for word in module.head_of(words, begin, np.int64(size))]
-        hashes.add(int(module.hash_string(*head, words, begin, np.int64(size))))
+        where = np.uint64(offsets[i]), np.uint64(size)
+        head = [np.uint64(word) for word in module.head_of(words, *where)]
+        hashes.add(int(module.hash_string(*head, words, *where)))
     assert len(set(found)) == count
     assert len(hashes) == 1
     return found
 
 
-@pytest.mark.parametrize("size", [16, 19, 24, 40])
+@pytest.mark.parametrize("size", [9, 15, 16, 19, 24, 40])
 @examples(25)
 @given(data=st.data())
 def test_strings_of_one_hash_are_told_apart(size, data):

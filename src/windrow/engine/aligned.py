@@ -41,6 +41,10 @@ from windrow.windows.base import Window
 
 # So many slices at once are not expected to come again.
 MANY = 1 << 20
+# With more keys than these slices are large, and there is little room for more of them than there are.
+FEW_KEYS = 64
+# Where keys have come, there is room for one in so many more.
+SPARE_KEYS = 16
 # So many events out of order are rather cut by edges than looked up among slices, which knows no table.
 FEW_EVENTS = 2048
 # Touched slices are remembered call by call, and sorted once they come from so many calls.
@@ -70,6 +74,7 @@ class Aligned(Engine):
         self.kept_from: Tick | None = None
         self._edges = Edges(self.windows)
         self._emission: Emission | None = None
+        self._some_ended = False
 
     # -- events in -------------------------------------------------------------------------------
 
@@ -146,7 +151,7 @@ class Aligned(Engine):
             rows = self._revising(times)
             if len(rows):
                 self.fresh.fold(segments.only(rows), [], ())
-                self._touch(starts)
+                self._touch(starts[starts < self.watermark])
 
         staged.on_commit(commit)
 
@@ -184,7 +189,7 @@ class Aligned(Engine):
             rows = self._revising(parcel.times)
             if len(rows):
                 self.fresh.join(cells[rows], [], parcel.sizes[rows])
-                self._touch(starts)
+                self._touch(starts[starts < self.watermark])
 
         staged.on_commit(commit)
 
@@ -240,8 +245,7 @@ class Aligned(Engine):
 
     def _touch(self, starts: np.ndarray) -> None:
         """Remember slices that late events may lie in; some are in the same ones, and some in none of these."""
-        assert self.watermark is not None
-        self._touched.append(starts[starts < self.watermark])
+        self._touched.append(starts)
         if len(self._touched) > MANY_TOUCHES:
             self._touched = [ascending(*self._touched)]
         self.fresh_seen = True
@@ -262,14 +266,14 @@ class Aligned(Engine):
         """Room for `need` more slices and for all keys that are known."""
         stride = self.stride
         if self.keys.count > stride or self.presence.stride == 0:
-            stride = max(self.keys.count, stride + stride // 2 if self.presence.stride else 1)
+            stride = self.keys.count + (self.keys.count // SPARE_KEYS if self.presence.stride else 0)
         cells = (len(self.slices) + need) * self.keys.count
         if cells > self.settings.max_slices:
             raise LimitError(
                 f"{len(self.slices) + need:,} slices of {self.keys.count:,} keys are {cells:,} live slices, "
                 f"more than the limit of max_slices={self.settings.max_slices:,}; nothing of this batch was taken"
             )
-        capacity = self.slices.room(need, tight=stride > FEW or need > MANY)
+        capacity = self.slices.room(need, tight=stride > FEW_KEYS or need > MANY)
         if stride != self.stride or capacity != self.slices.capacity or self.presence.stride == 0:
             self.resize(capacity, stride, slice(0, self.keys.count))
 
@@ -292,7 +296,8 @@ class Aligned(Engine):
             emission.revise(self._only(self._revised(self.horizon(self.watermark), old_point), backlog=False))
         if self.backlog and self.watermark is not None:
             emission.emit(self._only(self._due(self.horizon(self.watermark), old_point), backlog=True))
-        if some_end(self.windows, old_point, point):
+        self._some_ended = some_end(self.windows, old_point, point)
+        if self._some_ended:
             emission.emit(self._due(old_point, point))
         self._emission = emission
         return [*self.ready, *emission.batches]
@@ -303,11 +308,17 @@ class Aligned(Engine):
         self._emission = None
         before, self.watermark = self.watermark, watermark
         horizon = self.horizon(watermark)
-        if before is None or self.backlog or some_end(self.windows, self.horizon(before), horizon):
+        if before is None or self.backlog or self._some_final(before, horizon):
             self.threshold = self._needed_from(horizon)
         self.backlog.clear()
         self.ready.clear()
         self._let_go(horizon)
+
+    def _some_final(self, before: Tick, horizon: Tick) -> bool:
+        """Whether windows have become final since a watermark; in append mode they were given out now."""
+        if self.settings.mode == "append":
+            return self._some_ended
+        return some_end(self.windows, self.horizon(before), horizon)
 
     def abandon(self) -> None:
         self._emission = None
@@ -318,7 +329,7 @@ class Aligned(Engine):
 
     def _revised(self, after: Tick, until: Tick) -> Due:
         """As `_due`, of the windows that hold a slice which late events may have changed."""
-        starts, touched = self.slices.starts, ascending(*self._touched)
+        starts, touched = self.slices.starts, self.touched
         if self.windows.origins and len(touched):
             # A late event is in all windows that end behind it and begin at one point.
             due = self._due(after, until)
@@ -376,12 +387,23 @@ class Aligned(Engine):
         """
         return max(self.threshold, first_open_start(self.windows, horizon, self.there_from))
 
+    @property
+    def touched(self) -> np.ndarray:
+        """Where the slices begin that hold what is fresh, and perhaps others; ascending."""
+        self._touched = [ascending(*self._touched)]
+        return self._touched[0]
+
     def forget_fresh(self) -> None:
         """No event is new since the last advance."""
-        at = np.searchsorted(self.slices.starts, ascending(*self._touched))
-        self.fresh.reset(self.slices.slots[at])
+        slots = self.slices.slots[np.searchsorted(self.slices.starts, self.touched)]
+        for store in self.fresh_stores():
+            store.reset(slots)
         self._touched.clear()
         self.fresh_seen = False
+
+    def fresh_stores(self) -> list[Numbers]:
+        """What counts the events that are new since the last advance."""
+        return [self.fresh]
 
     def recall_fresh(self) -> None:
         """Know what is fresh by the counts alone, as they were restored."""

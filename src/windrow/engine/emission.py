@@ -26,7 +26,7 @@ from windrow.spec import QuerySpec
 if TYPE_CHECKING:
     from windrow.engine.engine import Engine
 
-BLOCK_CELLS = 1 << 18
+BLOCK_CELLS = 1 << 17
 BLOCK_BYTES = 1 << 26
 WINDOW_TYPE = pa.dictionary(pa.int32(), pa.string())
 
@@ -219,13 +219,21 @@ class Emission:
         self, block: Due, window: Any, key: np.ndarray, aggregates: list[pa.Array], extra: list[pa.Array]
     ) -> None:
         engine = self._engine
-        columns = [column.take(pa.array(key)) for column in engine.keys.columns]
+        columns = self._of_keys(key, all_of_them=len(key) == len(block) * self._keys and block.key is None)
         spec = block.spec[window].astype(np.int32)
         codes = pa.Array.from_buffers(pa.int32(), len(spec), [None, pa.py_buffer(spec)])
         columns.append(pa.DictionaryArray.from_arrays(codes, engine.windows.labels, safe=False))
         columns += [engine.measure.array(block.start[window]), engine.measure.array(block.end[window])]
         columns += aggregates
         self.batches.append(pa.RecordBatch.from_arrays([*columns, *extra], schema=self._schema))
+
+    def _of_keys(self, key: np.ndarray, *, all_of_them: bool) -> list[pa.Array]:
+        """The key columns of output rows; where all keys have all windows, of one window after another."""
+        columns = self._engine.keys.columns
+        if not all_of_them or not columns:
+            return [column.take(pa.array(key)) for column in columns]
+        windows = len(key) // self._keys
+        return [pa.concat_arrays([column] * windows) if windows > 1 else column for column in columns]
 
     def _aggregates(self, block: Due, rows: np.ndarray | None, picked: Any) -> list[pa.Array]:
         engine = self._engine

@@ -25,8 +25,13 @@ BUCKETS = 256
 # Where an unknown string is met, others are likely: so many rows are numbered before finding goes on.
 UNKNOWN_ROWS = 16384
 PADDING = 8
+# A table of numbers of strings that fits into cache, and is nearly empty as long as they are few.
+FIRST_TABLE = 1 << 14
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 MIXER = np.uint64(0xBF58476D1CE4E5B9)
+EIGHT = np.uint64(8)
+# The second word of the head of a string that does not fit into a head: more than a length below sixteen can make it.
+LONG = np.uint64(255 << 56)
 
 
 @jit
@@ -97,22 +102,23 @@ def refill(table, known, count, null):  # type: ignore[no-untyped-def]
 @jit
 def lowest_bytes(count):  # type: ignore[no-untyped-def]
     """A mask of the first `count` < 8 bytes of a word."""
-    return (np.uint64(1) << (np.uint64(8) * np.uint64(count))) - np.uint64(1)
+    return (np.uint64(1) << (EIGHT * count)) - np.uint64(1)
 
 
 @jit
 def head_of(words, begin, size):  # type: ignore[no-untyped-def]
-    """The first sixteen bytes of a string as two words, zeros behind its end.
+    """The first eight bytes of a string as a word, zeros behind its end, and the others with their number, or LONG.
 
-    words[j] is the eight bytes that begin at byte j.
+    words[j] is the eight bytes that begin at byte j. Here and below places and sizes have no sign, so that nobody asks
+    whether they count from the end.
     """
-    if size >= 16:
-        return words[begin], words[begin + 8]
-    if size > 8:
-        return words[begin], words[begin + 8] & lowest_bytes(size - 8)
-    if size == 8:
-        return words[begin], np.uint64(0)
-    return words[begin] & lowest_bytes(size), np.uint64(0)
+    if size >= np.uint64(16):
+        return words[begin], LONG
+    rest = lowest_bytes(size & np.uint64(7))
+    length = size << np.uint64(56)
+    if size >= EIGHT:
+        return words[begin], (words[begin + EIGHT] & rest) | length
+    return words[begin] & rest, length
 
 
 @jit
@@ -120,100 +126,108 @@ def hash_string(one, two, words, begin, size):  # type: ignore[no-untyped-def]
     """A 64-bit hash, best in its highest bits, of a string whose head is (one, two)."""
     h = (one ^ two * MIXER) * GOLDEN
     h ^= h >> np.uint64(32)
-    k = 16
-    while k < size:
-        word = words[begin + k]
-        if size - k < 8:
-            word &= lowest_bytes(size - k)
-        h = (h ^ word) * GOLDEN
-        h ^= h >> np.uint64(32)
-        k += 8
+    if two == LONG:
+        k = EIGHT
+        while k < size:
+            word = words[begin + k]
+            if size - k < EIGHT:
+                word &= lowest_bytes(size - k)
+            h = (h ^ word) * GOLDEN
+            h ^= h >> np.uint64(32)
+            k += EIGHT
     return h * GOLDEN
 
 
 @jit
-def same_tail(words, a, others, b, size):  # type: ignore[no-untyped-def]
-    """Whether two strings of `size` bytes, at bytes a and b, are equal beyond their heads."""
-    k = 16
-    while k + 8 <= size:
-        if words[a + k] != others[b + k]:
+def same_tail(words, begin, size, others, place):  # type: ignore[no-untyped-def]
+    """Whether a long string equals the one whose size is at `place` and is followed by its bytes, beyond the first eight."""
+    if others[place] != size:
+        return False
+    place += EIGHT
+    k = EIGHT
+    while k + EIGHT <= size:
+        if words[begin + k] != others[place + k]:
             return False
-        k += 8
-    return k >= size or (words[a + k] ^ others[b + k]) & lowest_bytes(size - k) == 0
+        k += EIGHT
+    return k >= size or (words[begin + k] ^ others[place + k]) & lowest_bytes(size - k) == 0
 
 
 @jit
-def find_strings(offsets, words, table, heads, known_offsets, known_words, out):  # type: ignore[no-untyped-def]
+def find_strings(offsets, words, table, heads, known_words, out):  # type: ignore[no-untyped-def]
     """The numbers of known strings, up to the first unknown one; how many rows that is.
 
     As `number_strings`, without writing to what it reads, which makes it twice as fast.
     """
     mask = np.uint64(table.shape[0] - 1)
     shift = highest_bits(table.shape[0])
+    begin = np.uint64(offsets[0])
     for i in range(out.shape[0]):
-        begin = np.int64(offsets[i])
-        size = np.int64(offsets[i + 1]) - begin
+        end = np.uint64(offsets[i + 1])
+        size = end - begin
         one, two = head_of(words, begin, size)
         place = hash_string(one, two, words, begin, size) >> shift
         while True:
             number = table[place]
             if number == EMPTY:
                 return i
-            alike = (
-                heads[number, 0] == one and heads[number, 1] == two and heads[number, 2] == np.uint64(size)
-            )
-            if alike and (size <= 16 or same_tail(words, begin, known_words, known_offsets[number], size)):
+            at = np.uint64(number)
+            if (heads[at, 0] ^ one) | (heads[at, 1] ^ two) == 0:
                 break
+            if two == LONG and heads[at, 0] == one and heads[at, 1] > LONG:
+                if same_tail(words, begin, size, known_words, heads[at, 1] - LONG):
+                    break
             place = (place + np.uint64(1)) & mask
         out[i] = number
+        begin = end
     return out.shape[0]
 
 
 @jit
 def number_strings(  # type: ignore[no-untyped-def]
-    offsets, words, data, table, heads, known_offsets, known_words, known_data, count, out, fresh
+    offsets, words, data, table, heads, known_words, known_data, count, end, out, fresh
 ):
-    """As `number_words`, for strings.
+    """As `number_words`, for strings; returns (count, end, rows done).
 
-    heads[number] is the first sixteen bytes of a known string, its length and its hash, so that a
-    short string is told apart by one look; a longer one is compared to the end. `words` and
-    `known_words` are the same bytes as `data` and `known_data`, read eight at a time.
+    heads[number] is the head of a known string. Behind the LONG of a long one is a place in `known_data`, where its size
+    and all of its bytes are; `end` bytes are in use there. `words` and `known_words` are the same bytes as `data` and
+    `known_data`, read eight at a time.
     """
     mask = np.uint64(table.shape[0] - 1)
     shift = highest_bits(table.shape[0])
     for i in range(out.shape[0]):
-        begin = np.int64(offsets[i])
-        size = np.int64(offsets[i + 1]) - begin
+        begin = np.uint64(offsets[i])
+        size = np.uint64(offsets[i + 1]) - begin
         one, two = head_of(words, begin, size)
-        h = hash_string(one, two, words, begin, size)
-        place = h >> shift
+        place = hash_string(one, two, words, begin, size) >> shift
         while True:
             number = table[place]
             if number == EMPTY:
                 break
-            alike = (
-                heads[number, 0] == one and heads[number, 1] == two and heads[number, 2] == np.uint64(size)
-            )
-            if alike and (size <= 16 or same_tail(words, begin, known_words, known_offsets[number], size)):
+            at = np.uint64(number)
+            if (heads[at, 0] ^ one) | (heads[at, 1] ^ two) == 0:
                 break
+            if two == LONG and heads[at, 0] == one and heads[at, 1] > LONG:
+                if same_tail(words, begin, size, known_words, heads[at, 1] - LONG):
+                    break
             place = (place + np.uint64(1)) & mask
         if number == EMPTY:
-            end = known_offsets[count]
-            if count == heads.shape[0] or end + size + PADDING > known_data.shape[0]:
-                return count, i
+            bytes_needed = np.int64(size) + 2 * PADDING if two == LONG else 0
+            if count == heads.shape[0] or end + bytes_needed > known_data.shape[0]:
+                return count, end, i
             number = np.int32(count)
             table[place] = number
             heads[number, 0] = one
             heads[number, 1] = two
-            heads[number, 2] = np.uint64(size)
-            heads[number, 3] = h
             fresh[number] = i
-            for k in range(size):
-                known_data[end + k] = data[begin + k]
-            known_offsets[number + 1] = end + size
+            if two == LONG:
+                heads[number, 1] += np.uint64(end)
+                known_words[end] = size
+                for k in range(np.int64(size)):
+                    known_data[end + PADDING + k] = data[np.int64(begin) + k]
+                end += PADDING + np.int64(size)
             count += 1
         out[i] = number
-    return count, out.shape[0]
+    return count, end, out.shape[0]
 
 
 @jit
@@ -227,8 +241,8 @@ def mix_words(words, hashes):  # type: ignore[no-untyped-def]
 def mix_strings(offsets, words, hashes):  # type: ignore[no-untyped-def]
     """As `mix_words`, of strings as `number_strings` takes them."""
     for i in range(hashes.shape[0]):
-        begin = np.int64(offsets[i])
-        size = np.int64(offsets[i + 1]) - begin
+        begin = np.uint64(offsets[i])
+        size = np.uint64(offsets[i + 1]) - begin
         one, two = head_of(words, begin, size)
         hashes[i] = _mix(hashes[i] ^ hash_string(one, two, words, begin, size))
 
@@ -252,14 +266,18 @@ def highest_bits(size):  # type: ignore[no-untyped-def]
 
 
 @jit
-def refill_strings(table, heads, count, null):  # type: ignore[no-untyped-def]
+def refill_strings(table, heads, known_words, count, null):  # type: ignore[no-untyped-def]
     """As `refill`, for strings."""
     mask = np.uint64(table.shape[0] - 1)
     shift = highest_bits(table.shape[0])
     for number in range(count):
         if number == null:
             continue
-        place = heads[number, 3] >> shift
+        one, two = heads[number, 0], heads[number, 1]
+        begin = size = np.uint64(0)
+        if two > LONG:
+            begin, size, two = two - LONG + EIGHT, known_words[two - LONG], LONG
+        place = hash_string(one, two, known_words, begin, size) >> shift
         while table[place] != EMPTY:
             place = (place + np.uint64(1)) & mask
         table[place] = number
@@ -275,7 +293,7 @@ class Words:
         self.count = 0
         self.null = -1
         self._known = np.empty(1024, np.int64)
-        self._table = np.full(4096, EMPTY, np.int32)
+        self._table = np.full(0, EMPTY, np.int32)
         self._direct: np.ndarray | None = np.full(0, EMPTY, np.int32)
         self._base = 0
 
@@ -346,15 +364,16 @@ class Words:
 
 
 class Strings:
-    """Numbers strings in order of first appearance; their bytes are kept to tell them apart."""
+    """Numbers strings in order of first appearance; the bytes of long ones are kept to tell them apart."""
 
     def __init__(self) -> None:
         self.count = 0
         self.null = -1
-        self._heads = np.zeros((1024, 4), np.uint64)
-        self._table = np.full(4096, EMPTY, np.int32)
-        self._offsets = np.zeros(1025, np.int64)
-        self._data = np.zeros(16 * 1024, np.uint8)
+        self._heads = np.zeros((1024, 2), np.uint64)
+        self._table = np.full(FIRST_TABLE, EMPTY, np.int32)
+        self._data = np.zeros(1024, np.uint8)
+        # Bytes in use; a place is never 0.
+        self._end = PADDING
 
     def number(self, array: pa.Array) -> tuple[np.ndarray, np.ndarray]:
         """The number of each string, and the rows at which new strings first appear."""
@@ -363,15 +382,16 @@ class Strings:
         done, rows = 0, [np.empty(0, np.int64)]
         words = in_words(data)
         while True:
-            known = (self._table, self._heads, self._offsets, in_words(self._data))
+            known = (self._table, self._heads, in_words(self._data))
             done += find_strings(offsets[done:], words, *known, out[done:])
             if done == len(array):
                 return out, np.concatenate(rows)
             some = slice(done, done + UNKNOWN_ROWS)
             fresh = np.empty(len(self._heads), np.int64)
             start = self.count
-            self.count, passed = number_strings(
-                offsets[done:], words, data, *known, self._data, self.count, out[some], fresh
+            room = (self._data, self.count, self._end)
+            self.count, self._end, passed = number_strings(
+                offsets[done:], words, data, *known, *room, out[some], fresh
             )
             rows.append(fresh[start : self.count] + done)
             done += passed
@@ -383,24 +403,23 @@ class Strings:
         if self.count == len(self._heads):
             self._grow(0)
         self.null = self.count
-        self._offsets[self.count + 1] = self._offsets[self.count]
         self.count += 1
 
     def _grow(self, size: int) -> None:
         """Make room for more strings, and for one of `size` bytes."""
-        need = int(self._offsets[self.count]) + size + PADDING
+        need = self._end + size + 2 * PADDING
         if need > len(self._data):
             self._data = np.concatenate([self._data, np.zeros(2 * need - len(self._data), np.uint8)])
         if self.count == len(self._heads):
             _require_fewer(self.count)
-            self._heads = np.concatenate([self._heads, np.zeros_like(self._heads)])
-            self._offsets = np.concatenate([self._offsets, np.zeros(self.count, np.int64)])
-            self._table = np.full(4 * len(self._heads), EMPTY, np.int32)
-            refill_strings(self._table, self._heads, self.count, self.null)
+            self._heads = np.concatenate([self._heads, self._heads[: self.count // 4]])
+            if 2 * len(self._heads) > len(self._table):
+                self._table = np.full(2 * len(self._table), EMPTY, np.int32)
+                refill_strings(self._table, self._heads, in_words(self._data), self.count, self.null)
 
     @property
     def nbytes(self) -> int:
-        return int(self._heads.nbytes + self._table.nbytes + self._offsets.nbytes + self._data.nbytes)
+        return int(self._heads.nbytes + self._table.nbytes + self._data.nbytes)
 
 
 def _require_fewer(count: int) -> None:

@@ -31,9 +31,14 @@ from windrow.engine.cutting import Runs
 from windrow.engine.partials import Numbers
 from windrow.engine.spanning import templates
 from windrow.engine.spanning.placing import Ends, Placed, Ranges
+from windrow.measure import Tick
 from windrow.planner.spanning import height
 
 Merged: TypeAlias = "tuple[list[np.ndarray], np.ndarray]"
+# Sums are marked after so many cells of slices and keys, and at least so many slices.
+MARK_CELLS, FEWEST_SLICES = 1 << 14, 8
+# For so many events each is asked which marks it crosses.
+FEW_EVENTS = 2048
 
 
 def _like(store: Numbers, kind: type[Numbers] = Numbers) -> Any:
@@ -140,7 +145,7 @@ class Noted:
         """What events are folded into, and where."""
         return [(self.crossed, placed.crossed)] if placed.crossings else []
 
-    def at(self, rows: np.ndarray, slots: np.ndarray, keys: int) -> Merged:
+    def at(self, rows: np.ndarray, starts: np.ndarray, slots: np.ndarray, keys: int) -> Merged:
         """What goes on at the start of slices `rows`, slice by slice."""
         crossed, stride = self.crossed, self.crossed.stride
         if keys == stride:
@@ -149,30 +154,25 @@ class Noted:
             cells = (slots[rows, None] * stride + np.arange(keys)).ravel()
         return [field[cells] for field in crossed.fields], crossed.n[cells]
 
-    def behind(self, slots: np.ndarray, keys: int) -> Callable[[], None]:
-        """See `Balance.behind`: here nothing is carried over."""
-        return self.forget
-
-    def repack(self, keys: np.ndarray | slice, stride: int) -> None:
-        """Keys get other numbers."""
-
-    def forget(self) -> None:
-        """Slices have changed."""
-
-    def going_on(self, keys: int) -> np.ndarray:
-        """Whether an event of each key goes on at the first slice, from before."""
-        return np.zeros(keys, bool)
-
 
 class Balance:
-    """What goes on, as the difference of what has entered and what has left; `carry` is for slices gone by."""
+    """What goes on, as the difference of what has entered and what has left; `carry` is for slices gone by.
+
+    To find it need not be added up from the first slice on: where many slices were, the sum is marked in between, and
+    a mark holds until an event crosses it.
+
+        slices      |   |   |   |   |   |   |   |   |
+        marks       carry           ^               ^       what goes on from before the slice
+    """
 
     def __init__(self, store: Numbers) -> None:
         self.entered: Numbers = _like(store)
         self.left: Numbers = _like(store)
         self.carry: Numbers = _like(store)
         self.carry.repack(np.empty(0, np.int64), 1, 1, slice(0, 0))
-        self._known: Merged | None = None
+        self._marked = np.empty(0)
+        self._marks: list[np.ndarray] = []
+        self._latest: tuple[np.ndarray, Merged] | None = None
 
     @property
     def stores(self) -> list[Numbers]:
@@ -213,65 +213,109 @@ class Balance:
 
         return put_back
 
-    def at(self, rows: np.ndarray, slots: np.ndarray, keys: int) -> Merged:
-        """What goes on at the start of slices `rows`, slice by slice; `slots` are those of all slices asked for."""
-        known = self._known
-        if known is None or len(known[1]) < len(slots) * keys:
-            try:
-                known = self._known = self._running(slots, keys, *self._carried())
-            except (
-                Exception
-            ):  # a user's function may raise anything, and here for slices that are not asked for
-                known = self._running(slots[: int(rows.max(initial=-1)) + 1], keys, *self._carried())
-        fields, n = known
-        cells = cells_of(rows, keys)
-        return [field[cells] for field in fields], n[cells]
+    def at(self, rows: np.ndarray, starts: np.ndarray, slots: np.ndarray, keys: int) -> Merged:
+        """What goes on at the start of slices `rows`, slice by slice; `starts` and `slots` are those of all slices.
 
-    def behind(self, slots: np.ndarray, keys: int) -> Callable[[], None]:
-        """Find what goes on behind the slices in these slots, which come first; what is given makes it the carry."""
-        fields, n = self._carried()
-        self._running(slots, keys, fields, n)
+        It costs as much as there are slices between a mark and each of `rows`, times `keys`.
+        """
+        if self._latest is None or self._latest[0] is not rows:
+            self._latest = rows, self._levels(rows, starts, slots, keys)
+        return self._latest[1]
+
+    def _levels(self, rows: np.ndarray, starts: np.ndarray, slots: np.ndarray, keys: int) -> Merged:
+        fields = [self.entered.empty(i, len(rows) * keys) for i in range(len(self.entered.fields))]
+        n = np.zeros(len(rows) * keys, np.int64)
+        begins = np.concatenate([[0], np.searchsorted(starts, self._marked)])
+        group = np.searchsorted(begins, rows, side="right") - 1
+        order = np.argsort(group, kind="stable")
+        # The last stretch first: marks that are made do not move those that are still needed.
+        stretches = np.split(order, np.flatnonzero(np.diff(group[order]) > 1) + 1) if len(rows) else []
+        for which in reversed(stretches):
+            mark = group[which[0]]
+            here = slice(begins[mark], rows[which].max() + 1)
+            found = self._walk(self._before(mark), starts[here], slots[here], keys)
+            cells, into = cells_of(rows[which] - here.start, keys), cells_of(which, keys)
+            for column, values in zip((*fields, n), found, strict=True):
+                column[into] = values[cells]
+        return fields, n
+
+    def behind(self, starts: np.ndarray, slots: np.ndarray, keys: int) -> Callable[[], None]:
+        """Find what goes on behind these slices, which come first; what is given makes it the carry."""
+        mark = int(np.searchsorted(self._marked, starts[-1], side="right"))
+        begin = np.searchsorted(starts, self._marked[mark - 1]) if mark else 0
+        total = self._before(mark)
+        self._walk(total, starts[begin:], slots[begin:], keys)
 
         def carry_over() -> None:
-            self.carry.fields, self.carry.n = fields, n
+            *self.carry.fields, self.carry.n = total
+            self._keep(self._marked > starts[-1])
 
         return carry_over
 
-    def _carried(self) -> Merged:
-        return [field.copy() for field in self.carry.fields], self.carry.n.copy()
+    def _before(self, mark: int) -> list[np.ndarray]:
+        """What goes on from before the slice of a mark, or for mark 0 from before the first slice: fields and count."""
+        if mark == 0:
+            return [column.copy() for column in (*self.carry.fields, self.carry.n)]
+        return [column[mark - 1].copy() for column in self._marks]
 
-    def _running(self, slots: np.ndarray, keys: int, total: list[np.ndarray], n: np.ndarray) -> Merged:
-        """What goes on at the start of each slice; `total` is what goes on before, and then behind them."""
+    def _walk(
+        self, total: list[np.ndarray], starts: np.ndarray, slots: np.ndarray, keys: int
+    ) -> list[np.ndarray]:
+        """What goes on at the start of each of these slices; `total` is what goes on before, and then behind them.
+
+        Marks are made on the way, in the place of those that were there.
+        """
         entered, left, spec = self.entered, self.left, self.entered.spec
         assert isinstance(spec, Scalars)
-        fields = [entered.empty(i, len(slots) * keys) for i in range(len(entered.fields))]
-        counts = np.empty(len(slots) * keys, np.int64)
-        if len(slots):
-            loop = kernel(
-                templates.balance(len(fields), spec.bare),
-                "go_on",
-                {"combine": spec.combine, "invert": spec.invert},
-                user=spec.own,
-            )
-            columns = (*entered.fields, entered.n, *left.fields, left.n, *total, n, *fields, counts)
-            loop(len(slots), slots, entered.stride, keys, *columns)
-        return fields, counts
+        every = max(FEWEST_SLICES, MARK_CELLS // max(keys, 1))
+        marked = starts[every::every]
+
+        def columns(rows: int, width: int) -> list[np.ndarray]:
+            fields = [entered.empty(i, rows * width) for i in range(len(entered.fields))]
+            return [*fields, np.zeros(rows * width, np.int64)]
+
+        levels, marks = columns(len(slots), keys), columns(len(marked), entered.stride)
+        used = {"combine": spec.combine, "invert": spec.invert}
+        loop = kernel(templates.balance(len(entered.fields), spec.bare), "go_on", used, user=spec.own)
+        stores = (*entered.fields, entered.n, *left.fields, left.n)
+        loop(slots, entered.stride, keys, every, *stores, *total, *levels, *marks)
+        if len(marked):
+            self._keep((self._marked <= starts[0]) | (self._marked > starts[-1]))
+            at = np.searchsorted(self._marked, marked)
+            self._marked = np.insert(self._marked.astype(marked.dtype), at, marked)
+            old = self._marks or columns(0, entered.stride)
+            rows = (column.reshape(-1, entered.stride) for column in (*old, *marks))
+            both = list(rows)
+            self._marks = [
+                np.insert(o, at, new, axis=0)
+                for o, new in zip(both[: len(old)], both[len(old) :], strict=True)
+            ]
+        return levels
+
+    def _keep(self, which: np.ndarray) -> None:
+        """Of the marks, keep these."""
+        if not which.all():
+            self._marked, self._marks = self._marked[which], [column[which] for column in self._marks]
+
+    def crossed(self, low: Tick, starts: np.ndarray, lasts: np.ndarray) -> None:
+        """Forget marks that events cross, or perhaps others; none of them begins before `low`."""
+        self._latest = None
+        if not len(self._marked) or low >= self._marked[-1]:
+            return
+        if len(starts) > FEW_EVENTS:
+            self._keep(self._marked <= low)
+            return
+        first, last = (np.searchsorted(self._marked, instants, side="right") for instants in (starts, lasts))
+        room = len(self._marked) + 1
+        over = np.cumsum(np.bincount(first, minlength=room) - np.bincount(last, minlength=room))
+        self._keep(over[:-1] == 0)
 
     def forget(self) -> None:
-        """Slices have changed."""
-        self._known = None
+        """Forget all marks."""
+        self._marked, self._marks, self._latest = self._marked[:0], [], None
 
     def repack(self, keys: np.ndarray | slice, stride: int) -> None:
         """Keys get other numbers."""
+        if stride != self.carry.stride or not isinstance(keys, slice):
+            self.forget()
         self.carry.repack(np.zeros(1, np.int64), 1, stride, keys)
-
-    def clear(self) -> None:
-        """Nothing goes on."""
-        for store in (self.entered, self.left, self.carry):
-            for i, field in enumerate(store.fields):
-                field[:] = store.identities[i]
-            store.n[:] = 0
-
-    def going_on(self, keys: int) -> np.ndarray:
-        """Whether an event of each key goes on at the first slice, from before."""
-        return self.carry.n[:keys] > 0

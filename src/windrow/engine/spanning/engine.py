@@ -68,8 +68,7 @@ class Spanning(Aligned):
         self.presence_across = Balance(self.presence)
         self.across: dict[int, Balance | Noted] = {}
         self.kept: dict[int, Kept] = {}
-        self._asked = 0
-        self._crossed: tuple[Due, np.ndarray, np.ndarray] | None = None
+        self._crossed: tuple[Due, bool, np.ndarray, np.ndarray] | None = None
         self._in_order: list[Balance | Noted] = []
         self._carries: list[Callable[[], None]] = []
         for answer in self.binding.answers.values():
@@ -99,9 +98,12 @@ class Spanning(Aligned):
         late = [self.fresh_across] if self.settings.mode == "update" else []
         self._in_order = [*late, *(each for each in found if each is not None)]
 
+    def _balances(self) -> list[Balance]:
+        return [each for each in self._in_order if isinstance(each, Balance)]
+
     def carries(self) -> list[Numbers]:
         """What goes on from before the first slice."""
-        return [each.carry for each in self._in_order if isinstance(each, Balance)]
+        return [each.carry for each in self._balances()]
 
     def all_kept(self) -> list[Kept]:
         """The events kept one by one, in an order that depends on the query alone."""
@@ -152,7 +154,8 @@ class Spanning(Aligned):
             self.make_room_for_keys()
             placed, _ = self._place(events, staged)
             foldable = self._foldable(events, staged)
-            staged.on_rollback(partial(self._return_to, self.fresh_seen, self.highest_time))
+            known = self.fresh_seen, self.highest_time, list(self._touched)
+            staged.on_rollback(partial(self._return_to, *known))
             for own in (True, False):
                 self.fold(foldable, placed, own=own, staged=staged)
             self._count_all(events, placed, staged)
@@ -161,8 +164,10 @@ class Spanning(Aligned):
             raise
         return staged
 
-    def _return_to(self, fresh_seen: bool, highest_time: Tick | None) -> None:
-        self.fresh_seen, self.highest_time = fresh_seen, highest_time
+    def _return_to(self, fresh_seen: bool, highest_time: Tick | None, touched: list[np.ndarray]) -> None:
+        self.fresh_seen, self.highest_time, self._touched = fresh_seen, highest_time, touched
+        for each in self._balances():
+            each.forget()
 
     def targets(self, store: Store, segments: Any) -> list[tuple[Any, Any]]:
         if id(store) in self.kept:
@@ -179,7 +184,7 @@ class Spanning(Aligned):
             rows = rows[self._revised_by(events.going, events.times)[rows]]
         if len(rows):
             self._count(self.fresh, placed.only(rows), staged)
-            self.fresh_seen = True
+            self._touch(placed.met)
         self.note_time(events.high)
 
     def _count(self, store: Numbers, placed: Placed, staged: Staged | None) -> None:
@@ -252,11 +257,14 @@ class Spanning(Aligned):
         goes_on = np.cumsum(np.subtract(entered, left, out=entered), out=left)[:many]
         met = as_run(np.flatnonzero(begun[1:] | (goes_on > 0)))
         where = met if inside is None else np.flatnonzero(inside)[met]
-        slots = self.slots_of(edges[:-1][where], edges[1:][where], staged)
+        met_starts = edges[:-1][where]
+        slots = self.slots_of(met_starts, edges[1:][where], staged)
+        for each in self._balances():
+            each.crossed(low_time, starts, lasts)
         base = np.full(many + 1, -1)
         base[met] = slots * self.stride
         segments = segments_of(tuple(column[:runs] for column in told), events.numbers, base, self.keys.count)
-        placed = Placed(*segments, crossings)
+        placed = Placed(*segments, crossings, met_starts)
         by_edge = base
         if inside is not None:
             by_edge = np.full(len(inside), -1)
@@ -341,14 +349,15 @@ class Spanning(Aligned):
     # -- watermarks and results ------------------------------------------------------------------
 
     def due(self, watermark: Tick) -> list[pa.RecordBatch]:
-        self._forget_what_goes_on()
-        try:
-            rows = super().due(watermark)
-            threshold = self._needed_from(self.horizon(watermark))
-            gone = self.slices.slots[: np.searchsorted(self.slices.starts, threshold)]
-            self._carries = [across.behind(gone, self.keys.count) for across in self._in_order]
-        finally:
-            self._forget_what_goes_on()
+        rows = super().due(watermark)
+        self._crossed = None
+        threshold = self._needed_from(self.horizon(watermark))
+        gone = slice(0, int(np.searchsorted(self.slices.starts, threshold)))
+        self._carries = []
+        if gone.stop:
+            starts, slots = self.slices.starts[gone].copy(), self.slices.slots[gone]
+            lasting = (each for each in self._balances() if each is not self.fresh_across)
+            self._carries = [each.behind(starts, slots, self.keys.count) for each in lasting]
         return rows
 
     def pass_to(self, watermark: Tick) -> None:
@@ -358,30 +367,23 @@ class Spanning(Aligned):
         for kept in self.kept.values():
             kept.evict_before(self.threshold)
 
-    def _forget_what_goes_on(self) -> None:
-        self._asked, self._crossed = 0, None
-        for across in self._in_order:
-            across.forget()
-
-    def _due(self, after: Tick, until: Tick) -> Due:
-        due = super()._due(after, until)
-        self._asked = max(self._asked, int(due.first.max(initial=-1)) + 1)
-        return due
-
-    def _revised(self, after: Tick, until: Tick) -> Due:
-        """Late events may go on in windows that begin behind all slices that they begin in."""
-        return self._due(after, until)
-
     def merged(self, store: Numbers, due: Due, slots: np.ndarray, keys: int) -> Merged:
         fields, n = store.merge(due, slots, keys)
         across = self._across(store)
         assert across is not None
-        if self._crossed is None or self._crossed[0] is not due:
-            crossed = np.flatnonzero(self.slices.starts[due.first] == due.start)
+        starts, first = self.slices.starts, due.first
+        if store is self.fresh:
+            # Nothing that is fresh enters or leaves elsewhere.
+            slots = slots[np.searchsorted(starts, self.touched)]
+            starts = self.touched
+            first = np.minimum(np.searchsorted(starts, due.start), len(starts) - 1)
+        fresh = store is self.fresh
+        if self._crossed is None or self._crossed[0] is not due or self._crossed[1] is not fresh:
+            crossed = np.flatnonzero(starts[first] == due.start)
             cells = (crossed[:, None] * keys + np.arange(keys)).ravel()
-            self._crossed = due, due.first[crossed], cells
-        _, rows, cells = self._crossed
-        more, counts = across.at(rows, slots[: self._asked], keys)
+            self._crossed = due, fresh, first[crossed], cells
+        *_, rows, cells = self._crossed
+        more, counts = across.at(rows, starts, slots, keys)
         store.loop("absorb_rows")(cells, *more, counts, *fields, n)
         return fields, n
 
@@ -394,12 +396,18 @@ class Spanning(Aligned):
     # -- letting go ------------------------------------------------------------------------------
 
     def forget_fresh(self) -> None:
-        self.fresh.n[:] = 0
-        self.fresh_across.clear()
-        self.fresh_seen = False
+        super().forget_fresh()
+        self.fresh_across.forget()
+
+    def fresh_stores(self) -> list[Numbers]:
+        return [self.fresh, *self.fresh_across.stores]
+
+    def recall_fresh(self) -> None:
+        """What is fresh goes on in slices that count none."""
+        self._touched = [self.slices.starts.copy()]
 
     def live_keys(self) -> np.ndarray:
-        live = super().live_keys() | self.presence_across.going_on(self.keys.count)
+        live = super().live_keys() | (self.presence_across.carry.n[: self.keys.count] > 0)
         for store in self.presence_across.stores:
             live |= store.n.reshape(-1, self.stride)[self.slices.slots, : self.keys.count].any(axis=0)
         for kept in self.kept.values():
@@ -408,8 +416,8 @@ class Spanning(Aligned):
 
     def resize(self, capacity: int, stride: int, keys: np.ndarray | slice) -> None:
         super().resize(capacity, stride, keys)
-        for across in self._in_order:
-            across.repack(keys, stride)
+        for each in self._balances():
+            each.repack(keys, stride)
         if not isinstance(keys, slice):
             for kept in self.kept.values():
                 kept.renumber(keys)
@@ -441,7 +449,7 @@ class Spanning(Aligned):
         across = self._across(store)
         for each in () if across is None else across.stores:
             each.repack(self.slices.slots[:0], self.slices.capacity, self.stride, slice(0, 0))
-        if across is not None:
+        if isinstance(across, Balance):
             across.repack(slice(0, 0), self.stride)
         self._arrange()
         return None if self.highest_time is None else next_after(self.highest_time)

@@ -105,6 +105,7 @@ def prepare(engine: Spanning, parcel: Parcel, staged: Staged) -> None:
         assert isinstance(across, Balance)
         for target, cells in ((store, begun), (across.entered, entered), (across.left, left)):
             staged.on_commit(partial(target.join, cells, fields, n))
+        staged.on_commit(across.forget)
     staged.on_commit(partial(engine.note_time, parcel.high))
 
 

@@ -80,16 +80,18 @@ class Ends:
 
 @dataclass
 class Placed:
-    """Events in segments: where they `begin`, and where they go on and end."""
+    """Events in segments: where they `begin`, and where they go on and end; `met` are the starts of all of these slices."""
 
     begin: Runs | Cells
     ends: Ends
     crossed: Ranges
     crossings: int
+    met: np.ndarray
 
     def only(self, rows: np.ndarray) -> Placed:
         """The places of a table that has these rows only."""
-        return Placed(self.begin.only(rows), self.ends.only(rows), self.crossed.only(rows), self.crossings)
+        parts = self.begin.only(rows), self.ends.only(rows), self.crossed.only(rows)
+        return Placed(*parts, self.crossings, self.met)
 
 
 @dataclass

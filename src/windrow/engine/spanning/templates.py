@@ -114,7 +114,7 @@ def fold_both(enter, leave, {inputs}{e}en, {d}dn):
 @cache
 def balance(fields: int, bare: bool) -> str:
     """go_on for scalars that can be taken out again."""
-    e, d, c, p = (listed(letter, fields) for letter in "edcp")
+    e, d, c, p, m = (listed(letter, fields) for letter in "edcpm")
     acc = targets("a", fields, bare)
 
     def join(function: str, left: str, right: str) -> str:
@@ -124,9 +124,13 @@ def balance(fields: int, bare: bool) -> str:
 
     total = tupled("c", fields, "[k]", bare)
     return f"""
-def go_on(count, slot, stride, keys, {e}en, {d}dn, {c}cn, {p}pn):
-    for r in range(count):
+def go_on(slot, stride, keys, every, {e}en, {d}dn, {c}cn, {p}pn, {m}mn):
+    for r in range(slot.shape[0]):
         base = slot[r] * stride
+        if r > 0 and r % every == 0:
+            for k in range(keys):
+                q = (r // every - 1) * stride + k
+{copied("m", "[q]", "c", "[k]", fields, 16)}                mn[q] = cn[k]
         for k in range(keys):
             i = base + k
             j = r * keys + k
