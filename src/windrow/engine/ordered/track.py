@@ -15,6 +15,7 @@ undone.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
@@ -33,6 +34,7 @@ from windrow.engine.sequence.queues import ranges
 from windrow.engine.staging import Staged
 from windrow.engine.windows import Due
 from windrow.measure import Tick
+from windrow.windows.base import Window
 
 # A key may have so many slices before it is worth a look whether some can be joined.
 UNJOINED = 64
@@ -199,13 +201,21 @@ class Track:
 
         staged.on_rollback(undo)
 
-    def read(self, part: Released, frontier: Tick, staged: Staged) -> None:
-        """Take in events, which come behind those that were read; their slices stay apart from those that there were."""
+    def read(self, part: Released, floors: Mapping[int, Tick], staged: Staged) -> None:
+        """Take in events, which come behind those that were read; their slices stay apart from those that there were.
+
+        Windows in `floors`, which were added later, count events from a time on.
+        """
         keys, bounds = part.keys, part.bounds
         self.remember(keys, staged)
         before = self.seen[keys]
-        run = Run(part.batch, part.times, keys, bounds, self.seen, frontier, self._tail_times)
-        found = [Found.of(specs, d.release(run), self.tick) for specs, d in self.discretizers]
+        run = Run(part.batch, part.times, keys, bounds, before, self._tail_times)
+        runs = [self._counted(run, specs, d, floors) for specs, d in self.discretizers]
+        found = [
+            Found.of(specs, d.release(here), self.tick)
+            for (specs, d), here in zip(self.discretizers, runs, strict=True)
+            if len(here.keys)
+        ]
         self.seen[keys] = before + part.counts
         self.last[keys] = part.times[bounds[1:] - 1]
         flags = self._flags(part, before, found)
@@ -215,6 +225,15 @@ class Track:
         self.rearm(keys)
         self._touched.append(keys)
         self._runs.append((keys, before))
+
+    def _counted(self, run: Run, specs: np.ndarray, d: Discretizer, floors: Mapping[int, Tick]) -> Run:
+        """The events of a run that count for the windows of a discretizer."""
+        for which in [i for i, spec in enumerate(specs.tolist()) if spec in floors]:
+            early = np.append(0, np.cumsum(run.times < floors[specs[which]]))
+            count = early[run.bounds[1:]] - early[run.bounds[:-1]]
+            if count.any():
+                run = d.skip(run, count, which)
+        return run
 
     def _tail_times(self, key: np.ndarray, rank: np.ndarray) -> np.ndarray:
         """The times of events that are slices of their own."""
@@ -442,13 +461,29 @@ class Track:
 
     # -- queries that change ---------------------------------------------------------------------
 
+    def add(self, spec: int, window: Window, discretizer: Discretizer) -> None:
+        """Find the windows of one more spec, which counts the events that are not read yet."""
+        keys = self._engine.keys.count
+        specs, first = self.discretizers[0]
+        if window.counts and isinstance(first, Counted):
+            first.add(window)
+            self.discretizers[0] = np.append(specs, spec), first
+            first.begin_at(np.arange(keys), self.seen[:keys], len(specs))
+        else:
+            discretizer.grow(keys)
+            # Counts come first, as in `discretizers_for`.
+            self.discretizers.insert(0 if window.counts else len(self.discretizers), (np.array([spec]), discretizer))
+            discretizer.begin_at(np.arange(keys), self.seen[:keys], 0)
+        self._timed = self._ends_by_time()
+
     def remove(self, spec: int) -> None:
         """Forget the windows of a spec; those behind it move up."""
         kept: list[tuple[np.ndarray, Discretizer]] = []
         for specs, discretizer in self.discretizers:
             here = np.flatnonzero(specs == spec)
-            if len(here) and isinstance(discretizer, Counted) and len(specs) > 1:
-                kept.append((np.delete(specs, here), discretizer.without(int(here[0]))))
+            if isinstance(discretizer, Counted) and len(here) and len(specs) > 1:
+                discretizer.remove(int(here[0]))
+                kept.append((np.delete(specs, here), discretizer))
             elif not len(here):
                 kept.append((specs, discretizer))
         self.discretizers = [(specs - (specs > spec), discretizer) for specs, discretizer in kept]

@@ -114,11 +114,6 @@ class OpenWindows(KeyQueues):
         end = self.end[keys]
         return np.repeat(keys, count), self.rank[ranges(end - count, end)]
 
-    def copy(self) -> OpenWindows:
-        twin = OpenWindows(self.tick)
-        twin.__dict__.update(super().copy().__dict__)
-        return twin
-
     def save(self) -> dict[str, np.ndarray]:
         key, (rank, time) = self.all()
         return {"open_key": key, "open_rank": rank, "open_time": time}

@@ -165,13 +165,6 @@ class KeyQueues:
             self.columns[i] = np.empty(self.used, column.dtype)
             self.columns[i][there] = column[rows]
 
-    def copy(self) -> KeyQueues:
-        twin = KeyQueues.__new__(KeyQueues)
-        twin.columns = [column.copy() for column in self.columns]
-        twin.begin, twin.end, twin.limit = self.begin.copy(), self.end.copy(), self.limit.copy()
-        twin.used, twin.rows = self.used, self.rows
-        return twin
-
     def all(self) -> tuple[np.ndarray, list[np.ndarray]]:
         """The key of each row and the columns, key after key."""
         size = self.end - self.begin

@@ -17,7 +17,7 @@ from windrow.engine.ordered.slices import Slices
 from windrow.engine.ordered.track import Found, Track
 from windrow.engine.ordered.waiting import Chunk
 from windrow.engine.snapshot import common
-from windrow.engine.snapshot.parts import Reader, Writer, known_tick, number, tick_of
+from windrow.engine.snapshot.parts import Reader, Writer, known_tick, number
 from windrow.errors import StateError
 
 FOUND = (*Found.NUMBERS, *Found.TICKS)
@@ -44,7 +44,7 @@ def write(writer: Writer, engine: Ordered, prefix: str) -> dict[str, Any]:
     for field in fields(Given):
         writer.array(f"{prefix}given {field.name}", getattr(given, field.name))
     _write_waiting(writer, engine, prefix)
-    return {"frontier": number(engine.frontier), "born": number(engine.born)}
+    return {"frontier": number(engine.frontier)}
 
 
 def _write_waiting(writer: Writer, engine: Ordered, prefix: str) -> None:
@@ -63,7 +63,6 @@ def read(reader: Reader, engine: Ordered, about: dict[str, Any], prefix: str) ->
     """The opposite of `write`."""
     measure = engine.measure
     engine.frontier = known_tick(measure, about["frontier"], "up to when events are in order")
-    engine.born = tick_of(measure, about["born"])
     engine.grow()
     _read_slices(reader, engine, prefix)
     _read_track(reader, engine, engine.settled, prefix)
@@ -127,7 +126,7 @@ def _read_track(reader: Reader, engine: Ordered, track: Track, prefix: str) -> N
         raise StateError("the snapshot's slices hold other events than those that there were")
     track.found = _read_found(reader, track, prefix, keys)
     for _, discretizer in track.discretizers:
-        _require_cut(slices, *discretizer.anchors(), seen)
+        _require_cut(slices, *discretizer.anchors_of(np.arange(keys), np.zeros(keys, np.int64)), seen)
         tail = discretizer.tail(seen, np.arange(keys))
         if tail is not None:
             _require_apart(slices, tail, seen, engine.presence.n)
