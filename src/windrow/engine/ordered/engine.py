@@ -30,7 +30,7 @@ from windrow.engine.engine import Engine, Foldable
 from windrow.engine.keys import Keys
 from windrow.engine.loads import Events, Parcel
 from windrow.engine.ordered.changelog import Changelog, Given
-from windrow.engine.ordered.slices import Slices, Slots
+from windrow.engine.ordered.slices import FIRST, SLOT, Slices, Slots
 from windrow.engine.ordered.track import Found, Track
 from windrow.engine.ordered.waiting import Chunk, Released, Waiting
 from windrow.engine.partials import Log, Store
@@ -231,13 +231,13 @@ class Ordered(Engine):
 
     def _read(self, track: Track, keys: np.ndarray, until: Tick, staged: Staged) -> Released | None:
         """Let a track read on in the queues of these keys, which ascend."""
-        part = self.waiting.release(keys, track.seen[keys], until, track.reading)
+        part = self.waiting.release(keys, track.seen, until, track.reading)
         if part is not None:
             track.read(part, self._floors(), staged)
         return part
 
     def _rearm(self, track: Track, keys: np.ndarray) -> None:
-        self.waiting.rearm(keys, track.seen[keys], track.reading)
+        self.waiting.rearm(keys, track.seen, track.reading)
 
     def _read_settled(self, horizon: Tick, staged: Staged) -> np.ndarray:
         """Let the settled track read what the horizon has passed, which waits no longer on commit: the keys of it."""
@@ -330,11 +330,11 @@ class Ordered(Engine):
     def _pack(self) -> None:
         """Let go of memory that is far more than the slices need."""
         at = [track.slices.places(np.arange(len(track.seen))) for track in self.tracks]
-        slots = [track.slices.slot[places] for track, places in zip(self.tracks, at, strict=True)]
+        slots = [track.slices.numbers[SLOT, places] for track, places in zip(self.tracks, at, strict=True)]
         self.slots.pack(slots)
         base = 0
         for track, places in zip(self.tracks, at, strict=True):
-            track.slices.slot[places] = np.arange(base, base + len(places))
+            track.slices.numbers[SLOT, places] = np.arange(base, base + len(places))
             base += len(places)
 
     def _forget_events(self) -> None:
@@ -342,7 +342,7 @@ class Ordered(Engine):
         slices = self.settled.slices
         first = np.full(self.keys.count, self.frontier, self.measure.dtype)
         some = np.flatnonzero(slices.counts(np.arange(len(first))))
-        first[some] = np.minimum(first[some], slices.first[slices.begin[some]])
+        first[some] = np.minimum(first[some], slices.ticks[FIRST, slices.begin[some]])
         for store in self.binding.stores.values():
             if isinstance(store, Log):
                 store.evict_before(first)

@@ -122,7 +122,7 @@ class Stepped(Discretizer):
         return windows.where(long)
 
     def close(self, seen: np.ndarray, last_time: np.ndarray) -> Windows:
-        key, (rank, time) = self.open.all()
+        key, (rank,), (time,) = self.open.all()
         self.open.clear(np.arange(self.state.keys))
         self.state.reset()
         return self.long_enough(Windows(key, rank, seen[key], after(last_time[key]), time))
@@ -132,9 +132,8 @@ class Stepped(Discretizer):
 
     def first_anchor(self, keys: np.ndarray) -> np.ndarray:
         first = np.full(len(keys), NEVER)
-        begin = self.open.begin[keys]
-        some = np.flatnonzero(begin < self.open.end[keys])
-        first[some] = self.open.rank[begin[some]]
+        some = np.flatnonzero(self.open.counts(keys))
+        first[some] = self.open.numbers[0, self.open.begin[keys[some]]]
         return first
 
     def grow(self, keys: int) -> None:
@@ -156,7 +155,7 @@ class Stepped(Discretizer):
         self.state.put(keys, other.state.take(keys))
         at = other.open.places(keys)
         self.open.clear(keys)
-        self.open.push(keys, other.open.counts(keys), [column[at] for column in other.open.columns])
+        self.open.push(keys, other.open.counts(keys), other.open.numbers[:, at], other.open.ticks[:, at])
 
     def save(self) -> dict[str, np.ndarray]:
         return self.state.save() | self.open.save()
