@@ -65,6 +65,7 @@ class Ordered(Engine):
         self._stale: list[np.ndarray] = []
         self._is_stale = np.zeros(0, bool)
         self._passage: Staged | None = None
+        self._known_keys = 0
 
     def _track(self) -> Track:
         return Track(self, self.slots, discretizers_for(self.query.windows, self.measure, self.binding.types))
@@ -112,6 +113,8 @@ class Ordered(Engine):
 
     def _floors(self) -> dict[int, Tick]:
         """From which time on windows that were added later count events, as far as earlier ones may still come."""
+        if not self.complete_from:
+            return {}
         floors = {
             place: self.complete_from.get("window " + name, self.frontier)
             for place, name in enumerate(self.query.windows)
@@ -147,6 +150,9 @@ class Ordered(Engine):
     def grow(self) -> None:
         """Have room for all keys that are known."""
         keys = self.keys.count
+        if keys == self._known_keys:
+            return
+        self._known_keys = keys
         self.waiting.grow(keys)
         for track in self.tracks:
             track.grow(keys)

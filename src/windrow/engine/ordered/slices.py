@@ -10,6 +10,7 @@ come behind it, and what no window needs any more leaves at the front.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,7 @@ from windrow.engine.cache import jit
 from windrow.engine.engine import IDLE_BYTES, Engine
 from windrow.engine.partials import Multisets
 from windrow.engine.sequence.queues import BEGIN, END, KeyQueues
+from windrow.engine.staging import Staged
 from windrow.errors import LimitError
 
 RANK, OPENING, CLOSING, SLOT = range(4)
@@ -38,8 +40,10 @@ class Slots:
         """How many slots are in use."""
         return self.capacity - self._left
 
-    def take(self, need: int) -> np.ndarray:
-        """So many free slots, emptied; slots that are in use stay where they are."""
+    def take(self, need: int, staged: Staged | None = None) -> np.ndarray:
+        """So many free slots, emptied, until a rollback; slots that are in use stay where they are."""
+        if not need:
+            return self._free[:0]
         limit = self._engine.settings.max_slices
         if self.live + need > limit:
             raise LimitError(
@@ -51,12 +55,15 @@ class Slots:
         self._left -= need
         slots = self._free[self._left : self._left + need].copy()
         self.reset(slots)
+        if staged is not None:
+            staged.on_rollback(partial(self.give_back, slots))
         return slots
 
     def reset(self, slots: np.ndarray) -> None:
         """Empty these slots."""
-        for store in self._engine.stores():
-            store.reset(slots)
+        if len(slots):
+            for store in self._engine.stores():
+                store.reset(slots)
 
     def _grow(self, capacity: int) -> None:
         old = np.arange(self.capacity)
@@ -75,11 +82,6 @@ class Slots:
         for store in self._engine.binding.stores.values():
             if isinstance(store, Multisets):
                 store.reset(slots)
-
-    def forget(self, slots: np.ndarray) -> None:
-        """As `give_back`, of slots whose content must not be looked at again."""
-        self.reset(slots)
-        self.give_back(slots)
 
     def is_wasteful(self, keys: int) -> bool:
         """Whether memory is far more than the slices need."""

@@ -184,12 +184,12 @@ class Track:
         self.remember(keys, staged)
         before = self.seen[keys]
         run = Run(part.batch, part.times, keys, bounds, before, self._tail_times)
-        runs = [self._counted(run, specs, d, floors) for specs, d in self.discretizers]
-        found = [
-            Found.of(specs, d.release(here), self.tick)
-            for (specs, d), here in zip(self.discretizers, runs, strict=True)
-            if len(here.keys)
-        ]
+        found = []
+        for specs, discretizer in self.discretizers:
+            counted = self._counted(run, specs, discretizer, floors) if floors else run
+            windows = discretizer.release(counted) if len(counted.keys) else Windows.none(self.tick)
+            if len(windows):
+                found.append(Found.of(specs, windows, self.tick))
         self.seen[keys] = before + part.counts
         self.last[keys] = part.times[bounds[1:] - 1]
         flags = self._flags(part, before, found)
@@ -236,10 +236,9 @@ class Track:
 
     def _note(self, found: list[Found]) -> None:
         """Windows have ended; the next event of a key may lie behind one of them."""
-        found = [windows for windows in found if len(windows)]
         for windows in found:
             self.cut[windows.key[windows.end == self.seen[windows.key]]] = 1
-        self.found = [*self.found, *found]
+        self.found = self.found + [windows for windows in found if len(windows)]
 
     def _fold(self, part: Released, before: np.ndarray, flags: np.ndarray, staged: Staged) -> None:
         """Slices of a run, which begin at the events that have a flag; those before go on with the last slice of their key."""
@@ -254,8 +253,7 @@ class Track:
         (high, cell), counts, numbers, ticks, grown, last = cut(
             low, lead, len(flags), *run, slices.edges, slices.numbers
         )
-        slots = self._slots.take(numbers.shape[1])
-        staged.on_rollback(partial(self._slots.give_back, slots))
+        slots = self._slots.take(numbers.shape[1], staged)
         encoded = engine.encode(part.batch, staged)
         # Nothing must refer to strings that a rollback forgets.
         staged.on_rollback(partial(self._slots.reset, slots))
@@ -269,7 +267,8 @@ class Track:
         segments = Runs(low, high, cell)
         stamps = part.arrivals() if engine.binding.needs_arrival else part.times[:0]
         foldable = Foldable(encoded, part.times, stamps)
-        engine.fold(foldable, segments, own=True, staged=staged if len(last) else None)
+        if engine.binding.own:
+            engine.fold(foldable, segments, own=True, staged=staged if len(last) else None)
         engine.fold(foldable, segments, own=False)
         engine.presence.n[cell] += high - low
         slices.push(keys, counts, numbers, ticks)
@@ -408,8 +407,8 @@ class Track:
         staged.on_commit(partial(self._slots.give_back, slices.numbers[SLOT, slices.places(keys)]))
         slices.clear(keys)
         at = other.slices.places(keys)
-        slots = self._slots.take(len(at))
-        staged.on_rollback(partial(self._slots.forget, slots))
+        slots = self._slots.take(len(at), staged)
+        staged.on_rollback(partial(self._slots.reset, slots))
         for store in engine.stores():
             store.copy(slots, other.slices.numbers[SLOT, at])
         numbers = other.slices.numbers[:, at]

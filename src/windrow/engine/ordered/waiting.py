@@ -203,7 +203,7 @@ class Waiting:
         if not isinstance(arrivals, np.ndarray):
             arrivals = np.arange(arrivals, arrivals + len(times))
         queues = self.queues
-        queues.make_room(present, np.diff(bounds))
+        queues.make_room(present, bounds[1:] - bounds[:-1])
         first = insert(present, bounds, order, times, arrivals, queues.edges, queues.numbers, queues.ticks)
         queues.rows += len(times)
         for each in timers:

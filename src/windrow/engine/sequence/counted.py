@@ -146,6 +146,8 @@ class Counted(KeyStated):
             raise too_many_open(self.shown)
         self.state["seen"][run.keys] = run.ranks + run.lengths
         self.open += opened
+        if not found.shape[1]:
+            return Windows.none(self.dtype)
         which, key, begin, end, last = found
         return Windows(key, begin, end, after(run.times[last]), which=which)
 

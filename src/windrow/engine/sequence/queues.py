@@ -20,6 +20,8 @@ from windrow.engine.cache import jit
 
 # Columns are packed once they have more than so many places for each row, each key, and besides.
 PLACES_PER_ROW, PLACES_PER_KEY, SPARE = 8, 4, 256
+# Packed columns keep their memory up to so many times of what they use: in a steady stream they need it again.
+MOST_ROOM = 32
 BEGIN, END, LIMIT = range(3)
 
 Mark = tuple[np.ndarray, np.ndarray, int]
@@ -132,12 +134,16 @@ class KeyQueues:
         """Have room for so many more rows of these keys, which are different."""
         used = make_room(keys, counts, self.edges, self.used, self.numbers, self.ticks)
         if used < 0:
-            room = self.numbers.shape[1]
-            more = max(-used, 2 * room) - room
-            self.numbers = np.append(self.numbers, np.empty((len(self.numbers), more), np.int64), axis=1)
-            self.ticks = np.append(self.ticks, np.empty((len(self.ticks), more), self.ticks.dtype), axis=1)
+            self._allocate(max(-used, 2 * self.used), slice(0, self.used), slice(0, self.used))
             used = make_room(keys, counts, self.edges, self.used, self.numbers, self.ticks)
         self.used = used
+
+    def _allocate(self, room: int, source: Any, target: Any) -> None:
+        """Have columns with so many places, and the rows of places `source` at `target`."""
+        numbers, ticks = self.numbers, self.ticks
+        self.numbers = np.empty((len(numbers), room), np.int64)
+        self.ticks = np.empty((len(ticks), room), ticks.dtype)
+        self.numbers[:, target], self.ticks[:, target] = numbers[:, source], ticks[:, source]
 
     def push(self, keys: np.ndarray, counts: np.ndarray, numbers: np.ndarray, ticks: np.ndarray) -> None:
         """Add rows, `counts[s]` of them behind those of key keys[s]; keys are different."""
@@ -171,10 +177,10 @@ class KeyQueues:
         self.edges = np.array([limit - 2 * size, limit - size, limit])
         self.used = int(limit[-1])
         there = ranges(self.begin, self.end)
-        numbers, ticks = self.numbers[:, rows], self.ticks[:, rows]
-        self.numbers = np.empty((len(numbers), self.used), np.int64)
-        self.ticks = np.empty((len(ticks), self.used), ticks.dtype)
-        self.numbers[:, there], self.ticks[:, there] = numbers, ticks
+        if self.numbers.shape[1] > MOST_ROOM * self.used + SPARE:
+            self._allocate(self.used, rows, there)
+        else:
+            self.numbers[:, there], self.ticks[:, there] = self.numbers[:, rows], self.ticks[:, rows]
 
     def all(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The key of each row and the columns, key after key."""
