@@ -9,6 +9,7 @@ run itself. Times of earlier events are given out for the tail only.
 
 from __future__ import annotations
 
+import copy
 from itertools import pairwise
 
 import numpy as np
@@ -20,6 +21,14 @@ from windrow.measure import Measure
 
 def schema_of(columns: dict[str, pa.DataType], measure: Measure) -> pa.Schema:
     return pa.schema([pa.field("t", measure.type), *(pa.field(n, t) for n, t in columns.items())])
+
+
+def twin_of(discretizer):
+    """The same, with a state of its own."""
+    twin = copy.copy(discretizer)
+    state = {name: copy.deepcopy(value) for name, value in vars(twin).items() if name in ("state", "open", "base")}
+    vars(twin).update(state)
+    return twin
 
 
 class Engine:
@@ -35,7 +44,7 @@ class Engine:
         self.found = []
 
     def copy(self):
-        twin = Engine(None, self.measure, self.schema, 0, self.discretizer.copy())
+        twin = Engine(None, self.measure, self.schema, 0, twin_of(self.discretizer))
         twin.seen, twin.times = self.seen.copy(), [list(t) for t in self.times]
         twin.found = list(self.found)
         return twin
@@ -50,7 +59,7 @@ class Engine:
 
         return times
 
-    def run_of(self, events, frontier):
+    def run_of(self, events):
         rows = sorted(range(len(events)), key=lambda i: events[i][0])
         keys = np.array([events[i][0] for i in rows], np.int64)
         columns = [[events[i][j + 1] for i in rows] for j in range(len(self.schema))]
@@ -60,11 +69,11 @@ class Engine:
         bounds = np.append(first, len(keys)).astype(np.int64)
         times = np.array(columns[0], self.measure.dtype)
         tail = self.discretizer.tail(self.seen)
-        return Run(batch, times, distinct, bounds, self.seen.copy(), frontier, self.tail_times(tail))
+        return Run(batch, times, distinct, bounds, self.seen[distinct], self.tail_times(tail))
 
     def release(self, events, frontier):
         """Events in order of time and arrival: (key, time, values ..)."""
-        run = self.run_of(events, frontier)
+        run = self.run_of(events)
         may_begin = self.beginnings()
         known = self.seen.copy()
         windows = self.discretizer.release(run)
@@ -93,7 +102,7 @@ class Engine:
             assert (windows.finish <= frontier).all()
 
     def beginnings(self):
-        keys, ranks = self.discretizer.anchors()
+        keys, ranks = self.anchors()
         return set(zip(keys.tolist(), ranks.tolist(), strict=True)), self.discretizer.tail(self.seen)
 
     def collect(self, windows):
@@ -107,9 +116,13 @@ class Engine:
         last = np.array([t[-1] if t else 0 for t in self.times], self.measure.dtype)
         self.expire(np.inf if self.measure.floating else 2**63 - 1)
         self.collect(self.discretizer.close(self.seen, last))
-        keys, _ = self.discretizer.anchors()
+        keys, _ = self.anchors()
         assert len(keys) == 0
         return sorted(self.found)
+
+    def anchors(self):
+        keys = np.arange(len(self.seen))
+        return self.discretizer.anchors_of(keys, np.zeros(len(keys), np.int64))
 
 
 def discretized(window, measure, schema, events, cuts=()):

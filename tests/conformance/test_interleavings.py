@@ -42,11 +42,15 @@ LATER = {
     ),
     "session": st.builds(wr.session, st.integers(1, 12)),
     "snapshot": st.builds(wr.snapshot),
+    "rows": st.integers(1, 4).map(lambda rows: wr.tumbling(rows=rows)),
+    "marks": st.just(wr.punctuated("mark")),
+    "back": st.builds(wr.slide_by_rows, st.integers(1, 9), every_rows=st.integers(1, 3)),
+    "latest": st.builds(wr.latest, rows=st.integers(1, 3), every=st.integers(1, 6)),
+    "moves": st.integers(1, 40).map(lambda by: wr.delta("v", by=by)),
+    "advancing": st.integers(1, 9).map(lambda every: wr.tumbling(every, on="v")),
 }
 KINDS = LATER | {
     "gaps of a column": st.just(wr.session("gap")),
-    "rows": st.integers(1, 4).map(lambda rows: wr.tumbling(rows=rows)),
-    "marks": st.just(wr.punctuated("mark")),
     "landmark": st.integers(2, 9).map(lambda every: wr.landmark(since=0, every=every)),
 }
 EVENT = st.tuples(

@@ -22,13 +22,13 @@ some_keys = st.lists(st.integers(0, KEYS - 1), unique=True, min_size=1).map(sort
 
 
 def contents(queues):
-    key, (column,) = queues.all()
+    key, (column,), _ = queues.all()
     return [column[key == k].tolist() for k in range(KEYS)]
 
 
 @given(data=st.data())
 def test_queues_hold_what_lists_do_and_go_back_to_marks(data):
-    queues, naive, following = KeyQueues([np.int64]), [[] for _ in range(KEYS)], 0
+    queues, naive, following = KeyQueues(1, 1, INTEGERS), [[] for _ in range(KEYS)], 0
     queues.grow(KEYS)
     for _ in range(data.draw(st.integers(0, 30))):
         keys = np.array(data.draw(some_keys))
@@ -37,7 +37,7 @@ def test_queues_hold_what_lists_do_and_go_back_to_marks(data):
             counts = np.array([data.draw(st.integers(0, 40)) for _ in keys])
             if data.draw(st.booleans()):
                 rows = np.arange(following, following + counts.sum())
-                queues.push(keys, counts, [rows])
+                queues.push(keys, counts, rows[None], rows[None])
                 following += len(rows)
                 for k, part in zip(keys, np.split(rows, np.cumsum(counts)[:-1]), strict=True):
                     naive[k] += part.tolist()
@@ -61,10 +61,11 @@ def test_queues_hold_what_lists_do_and_go_back_to_marks(data):
 
 
 def test_columns_of_queues_do_not_grow_with_what_has_passed_through_them():
-    queues, keys, ten = KeyQueues([np.int64]), np.arange(KEYS), np.full(KEYS, 10)
+    queues, keys, ten = KeyQueues(1, 1, INTEGERS), np.arange(KEYS), np.full(KEYS, 10)
     queues.grow(KEYS)
     for _ in range(1_000):
-        queues.push(keys, ten, [np.zeros(10 * KEYS)])
+        rows = np.zeros((1, 10 * KEYS), np.int64)
+        queues.push(keys, ten, rows, rows)
         queues.pop(keys, ten)
         queues.settle()
     assert queues.nbytes < 30_000
@@ -130,7 +131,7 @@ def test_events_are_released_in_order_of_time_and_arrival(data):
         if parts is None:
             waiting.distribute([timers], KEYS)
             due = np.sort(timers.due(frontier))
-            part = waiting.release(due, waiting.passed[due], frontier, timers)
+            part = waiting.release(due, waiting.passed, frontier, timers)
             parts = [] if part is None else [part]
             for part in parts:
                 waiting.forget(part)

@@ -228,7 +228,7 @@ def test_a_step_that_never_ends_its_windows_meets_a_limit():
     one.release([(0, 0, 0, 0.0, True)], 0)
     with pytest.raises(wr.LimitError, match="window 'w': more than 10,000,000 windows would be open at once"):
         one.release([(0, i, 0, 0.0, True) for i in range(1, 11)], 10)
-    assert len(one.discretizer.anchors()[0]) == 1_000_000
+    assert len(one.anchors()[0]) == 1_000_000
     one = engine(wr.deterministic(lambda s, x: (s, 2**62, 0), state=0))
     with pytest.raises(wr.LimitError):
         one.release([(0, 0, 0, 0.0, True)], 0)

@@ -33,7 +33,7 @@ from tests.referee.answers import Answer, Answers, compute
 from tests.referee.changes import Change, Identity, Sequences, finality
 from tests.referee.events import Event, bad_reason, read_events, require_columns
 from tests.referee.places import Place, places_of, problem_in
-from tests.referee.sequences import is_sequential
+from tests.referee.sequences import is_order_based, is_sequential
 from tests.referee.span_memory import SpanMemory
 from tests.referee.spans import Reading, learned_delay, measure_of, read_spans
 from windrow.aggregates.base import Aggregate
@@ -161,6 +161,8 @@ class ReferenceOperator:
         """Let windows that depend on the events take this one; whether all windows find it late."""
         for name, window in self._sequential().items():
             judged = finality(window, measure, event, horizon)
+            if self._misses(name, window, event):
+                judged = [True]
             finals += judged
             if judged and not all(judged):
                 self._sequences.add(name, event)
@@ -211,9 +213,13 @@ class ReferenceOperator:
         only = replace(self.query, windows=MappingProxyType({name: window}))
         for event in self._log:
             self._add(event, places_of(only, measure, event))
-            if is_sequential(window):
+            if is_sequential(window) and not self._misses(name, window, event):
                 self._sequences.add(name, event)
         return complete_from
+
+    def _misses(self, name: str, window: Window, event: Event) -> bool:
+        """Whether an order-based window that was added later does not count the event."""
+        return is_order_based(window) and event.tick < self._complete_from.get(name, -math.inf)
 
     def remove_window(self, name: str) -> None:
         """Forget a window and everything that it still holds."""

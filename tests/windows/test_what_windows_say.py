@@ -58,7 +58,7 @@ class EveryThird(Window):
         return Stepping(at_multiples, (Value(self.column),))
 
 
-def at_multiples(parameters, state, rank, time, value):  # type: ignore[no-untyped-def]
+def at_multiples(parameters, state, time, value):  # type: ignore[no-untyped-def]
     (opened,) = state
     if value % 3 == 0:
         return (1,), opened, 1, 0

@@ -57,7 +57,7 @@ class Advancing(Window):
             advance_integers if whole else advance_floats,
             (Value(self.column, floating=not whole),),
             (placed.every, placed.offset, number(placed.whole), placed.rest),
-            (("oldest", kind), ("following", kind), ("bound", kind)),
+            (("oldest", kind), ("following", kind), ("bound", kind), ("begun", "i")),
         )
 
     @property
@@ -71,16 +71,16 @@ class Advancing(Window):
         return f"sliding {self.length} every {self.every} on {self.column!r}{shift}"
 
 
-def advance_integers(parameters, state, rank, time, value):  # type: ignore[no-untyped-def]
+def advance_integers(parameters, state, time, value):  # type: ignore[no-untyped-def]
     """The step on integers: windows `oldest .. following-1` are open.
 
     `bound` is the first value at which one of them ends or another begins, so that most events cost
     one comparison. Sums that need more than 64 bits are avoided: edges are told by their distance.
     """
     every, offset, whole, rest = parameters
-    oldest, following, bound = state
-    if rank > 0 and value < bound:
-        return (oldest, following, bound), 0, 0, 0
+    oldest, following, bound, begun = state
+    if begun and value < bound:
+        return (oldest, following, bound, begun), 0, 0, 0
     quotient, remainder = value // every, value % every
     ends_at = offset + rest
     last, first = quotient, quotient + 1 - whole
@@ -99,19 +99,19 @@ def advance_integers(parameters, state, rank, time, value):  # type: ignore[no-u
         end += every
     nearest = min(begin, end)
     bound = value + nearest if value <= INT64_MAX - nearest else INT64_MAX
-    if rank == 0:
+    if not begun:
         oldest = following = first
     before = max(min(first, following) - oldest, 0)
     begins = max(last + 1 - max(first, following), 0)
-    return (first, last + 1, bound), before, begins, 0
+    return (first, last + 1, bound, 1), before, begins, 0
 
 
-def advance_floats(parameters, state, rank, time, value):  # type: ignore[no-untyped-def]
+def advance_floats(parameters, state, time, value):  # type: ignore[no-untyped-def]
     """The same on floats; numbers of windows are whole floats, of which 53 bits are exact."""
     every, offset, whole, rest = parameters
-    oldest, following, bound = state
-    if rank > 0 and value < bound:
-        return (oldest, following, bound), 0, 0, 0
+    oldest, following, bound, begun = state
+    if begun and value < bound:
+        return (oldest, following, bound, begun), 0, 0, 0
     last = np.floor((value - offset) / every)
     while offset + (last + 1.0) * every <= value:
         last += 1.0
@@ -122,12 +122,12 @@ def advance_floats(parameters, state, rank, time, value):  # type: ignore[no-unt
         first -= 1.0
     while offset + (first + whole) * every + rest <= value:
         first += 1.0
-    if rank == 0:
+    if not begun:
         oldest = following = first
     before = max(min(first, following) - oldest, 0.0)
     begins = max(last + 1.0 - max(first, following), 0.0)
     bound = min(offset + (last + 1.0) * every, offset + (first + whole) * every + rest)
-    return (first, last + 1.0, bound), int(before), int(begins), 0
+    return (first, last + 1.0, bound, 1), int(before), int(begins), 0
 
 
 def advancing_window(column: str, length: object, every: object, offset: object) -> Advancing:

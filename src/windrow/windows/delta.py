@@ -67,7 +67,7 @@ def boundary(count, moves, value):  # type: ignore[no-untyped-def]
     return (value, count + 1 - before), before, 1, 0
 
 
-def integer_moves(parameters, state, rank, time, value, present):  # type: ignore[no-untyped-def]
+def integer_moves(parameters, state, time, value, present):  # type: ignore[no-untyped-def]
     """The step: `anchor` is the value at the last boundary, `count` windows are open.
 
     Written without the difference of two integers, which may need more than 64 bits.
@@ -82,7 +82,7 @@ def integer_moves(parameters, state, rank, time, value, present):  # type: ignor
     return boundary(count, moves, value)  # type: ignore[no-untyped-call]
 
 
-def float_moves(parameters, state, rank, time, value, present):  # type: ignore[no-untyped-def]
+def float_moves(parameters, state, time, value, present):  # type: ignore[no-untyped-def]
     """The same on floats; infinity has not moved from infinity."""
     by, moves = parameters
     anchor, count = state

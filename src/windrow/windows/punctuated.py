@@ -55,7 +55,7 @@ class Punctuated(Window):
         return f"punctuated from {self.start} to {self.end}"
 
 
-def begins_at_mark(parameters, state, rank, time, mark):  # type: ignore[no-untyped-def]
+def begins_at_mark(parameters, state, time, mark):  # type: ignore[no-untyped-def]
     """The step of `where`: a mark ends what is open and begins anew; so does the first event of all."""
     (opened,) = state
     if mark:
@@ -63,7 +63,7 @@ def begins_at_mark(parameters, state, rank, time, mark):  # type: ignore[no-unty
     return (1,), 0, 1 - opened, 0
 
 
-def between_marks(parameters, state, rank, time, start, end):  # type: ignore[no-untyped-def]
+def between_marks(parameters, state, time, start, end):  # type: ignore[no-untyped-def]
     """The step of `start` and `end`: both marks belong to the window."""
     (opened,) = state
     begins = 1 if start and opened == 0 else 0

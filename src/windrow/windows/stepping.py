@@ -1,6 +1,6 @@
 """What a window that is placed by the events, one by one, tells the engine.
 
-    stepping     step(parameters, state, rank, time, input, ..) -> state, ends, begins, ends behind
+    stepping     step(parameters, state, time, input, ..) -> state, ends, begins, ends behind
 
 The step is a plain function over numbers beside its window. `Stepping` says what it is called with: the
 inputs that events give, the parameters that the window gives, and the numbers that are kept for each key.

@@ -58,7 +58,7 @@ class Threshold(Window):
         return f"threshold {self.where}{least}{rows}"
 
 
-def while_it_holds(parameters, state, rank, time, holds):  # type: ignore[no-untyped-def]
+def while_it_holds(parameters, state, time, holds):  # type: ignore[no-untyped-def]
     """The step: begin where the condition comes to hold, end where it no longer does."""
     (opened,) = state
     if holds:

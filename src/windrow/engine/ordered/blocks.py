@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from windrow.engine.arrays import follow_one_another
+from windrow.engine.arrays import different, follow_one_another
 
 # So many small blocks become one; blocks of LEVELS digits to this base are large.
 BASE, LEVELS = 16, 4
@@ -105,7 +105,7 @@ class Blocks:
         if (of == of[0]).all():
             return self._blocks[of[0]].take(arrivals)
         order = np.argsort(of, kind="stable")
-        bounds = np.flatnonzero(np.diff(of[order], prepend=-1))
+        bounds = np.searchsorted(of[order], different(of, len(self._blocks)))
         numbers, parts = of[order[bounds]].tolist(), np.split(arrivals[order], bounds[1:])
         # Where nearly all rows between the first and the last of each block are asked for, they are put in order once.
         edges = [
@@ -137,7 +137,7 @@ class Blocks:
             return
         of = self._of(arrivals)
         changed = False
-        touched = of[:1] if (of == of[0]).all() else np.unique(of)
+        touched = different(of, len(self._blocks))
         for i in touched.tolist():
             block = self._blocks[i]
             here = arrivals if len(touched) == 1 else arrivals[of == i]
@@ -182,6 +182,8 @@ def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
     """Batches one behind the other, as one."""
     if len(batches) == 1:
         return batches[0]
+    if all(batch.schema.equals(batches[0].schema) for batch in batches):
+        return pa.Table.from_batches(batches).combine_chunks().to_batches()[0]
     tables = [pa.Table.from_batches([batch]) for batch in batches]
     return pa.concat_tables(tables, promote_options="permissive").combine_chunks().to_batches()[0]
 

@@ -47,9 +47,10 @@ class Given:
     revision: np.ndarray
 
     @classmethod
-    def empty(cls, tick: np.dtype) -> Given:
-        whole, ticks = np.empty(0, np.int64), np.empty(0, tick)
-        return cls(whole, whole, ticks, ticks, whole, whole, whole, whole)
+    def of(cls, key: np.ndarray, numbers: np.ndarray, ticks: np.ndarray) -> Given:
+        """Rows of the queues that they are kept in."""
+        spec, count, opening, closing, revision = numbers
+        return cls(key, spec, *ticks, count, opening, closing, revision)
 
     def __len__(self) -> int:
         return len(self.key)
@@ -178,7 +179,7 @@ class Changelog:
     """Rows that were emitted and are not final, by key, and what late events change in them."""
 
     def __init__(self, tick: np.dtype) -> None:
-        self.rows = KeyQueues((np.int64, tick, tick, np.int64, np.int64, np.int64, np.int64))
+        self.rows = KeyQueues(5, 2, tick)
         self._final = Timers(tick)
 
     def __len__(self) -> int:
@@ -191,7 +192,8 @@ class Changelog:
     def revise(self, emission: Emission, keys: np.ndarray, due: Due, now: Given) -> Given:
         """Emit what turns the rows of these keys into those of now; what is on record of them then."""
         at = self.rows.places(keys)
-        given = Given(np.repeat(keys, self.rows.counts(keys)), *(column[at] for column in self.rows.columns))
+        key = np.repeat(keys, self.rows.counts(keys))
+        given = Given.of(key, self.rows.numbers[:, at], self.rows.ticks[:, at])
         found = changes(given, now)
         gone = given.where(found.deleted)
         none = np.zeros(len(gone), np.int64)
@@ -217,7 +219,7 @@ class Changelog:
                 keys,
                 queues.begin,
                 queues.end,
-                queues.columns[2],
+                queues.ticks[1],
                 self._final.armed.dtype.type(horizon),
                 count,
             )
@@ -231,26 +233,26 @@ class Changelog:
             return
         order = np.lexsort((rows.end, rows.key))
         rows = rows.where(order)
-        self.rows.fill(rows.key, [getattr(rows, f.name) for f in fields(rows)[1:]])
+        numbers = np.array([rows.spec, rows.count, rows.opening, rows.closing, rows.revision])
+        self.rows.fill(rows.key, numbers, np.array([rows.start, rows.end]))
         self._arm(ascending(rows.key))
 
     def _arm(self, keys: np.ndarray) -> None:
         """Know when the first row of each of these keys is final."""
         begin = self.rows.begin[keys]
         some = begin < self.rows.end[keys]
-        self._final.arm(keys[some], self.rows.columns[2][begin[some]])
+        self._final.arm(keys[some], self.rows.ticks[1, begin[some]])
 
     def given(self) -> Given:
         """All rows on record, key after key."""
-        key, columns = self.rows.all()
-        return Given(key, *columns)
+        return Given.of(*self.rows.all())
 
     def remove(self, spec: int) -> None:
         """Forget the rows of a window; the windows behind it move up."""
         given = self.given()
         given = given.where(given.spec != spec)
         given.spec = given.spec - (given.spec > spec)
-        self.rows.clear(np.arange(len(self.rows.begin)))
+        self.rows.clear(np.arange(self.rows.edges.shape[1]))
         self.put(given)
         self.rows.settle()
 

@@ -30,17 +30,18 @@ from windrow.engine.engine import Engine, Foldable
 from windrow.engine.keys import Keys
 from windrow.engine.loads import Events, Parcel
 from windrow.engine.ordered.changelog import Changelog, Given
-from windrow.engine.ordered.slices import Slices, Slots
+from windrow.engine.ordered.slices import FIRST, SLOT, Slices, Slots
 from windrow.engine.ordered.track import Found, Track
 from windrow.engine.ordered.waiting import Chunk, Released, Waiting
 from windrow.engine.partials import Log, Store
-from windrow.engine.sequence import bad_rows, discretizers_for
+from windrow.engine.sequence import bad_rows, discretizer_for, discretizers_for
 from windrow.engine.staging import Staged
 from windrow.engine.windows import Due
 from windrow.errors import LimitError, QueryError
 from windrow.measure import Tick
 from windrow.options import OperatorOptions
 from windrow.spec import QuerySpec
+from windrow.windows.base import Window
 
 
 class Ordered(Engine):
@@ -60,11 +61,11 @@ class Ordered(Engine):
         self.waiting = Waiting(self.measure.dtype)
         self.changelog = Changelog(self.measure.dtype)
         self.frontier: Tick = self.lowest - 1
-        self.born: Tick | None = None
         # Keys that the speculative track must read again, and a flag for each key.
         self._stale: list[np.ndarray] = []
         self._is_stale = np.zeros(0, bool)
         self._passage: Staged | None = None
+        self._known_keys = 0
 
     def _track(self) -> Track:
         return Track(self, self.slots, discretizers_for(self.query.windows, self.measure, self.binding.types))
@@ -95,18 +96,30 @@ class Ordered(Engine):
         return found
 
     def too_late(self, load: Events | Parcel) -> tuple[np.ndarray, np.ndarray] | None:
-        """A mask, twice, of the events that lie before the frontier."""
-        low, born = load.scan[0], self.born
-        if low >= self.frontier and (born is None or low > born):
+        """A mask, twice, of the events that lie before the frontier, or before the floors of all windows."""
+        floors = self._floors()
+        point = self.frontier
+        if len(floors) == len(self.query.windows):
+            point = max(point, min(floors.values()))
+        if load.scan[0] >= point:
             return None
-        late = load.times < self.frontier
-        if born is not None:
-            late |= load.times <= born
+        late = load.times < point
         return late, late
 
     def partly_late(self, load: Events | Parcel) -> np.ndarray | None:
-        """No event is late for some windows only."""
-        return None
+        """A mask of the events that some windows do not count, because they were added later."""
+        point = max(self._floors().values(), default=self.frontier)
+        return load.times < point if load.scan[0] < point else None
+
+    def _floors(self) -> dict[int, Tick]:
+        """From which time on windows that were added later count events, as far as earlier ones may still come."""
+        if not self.complete_from:
+            return {}
+        floors = {
+            place: self.complete_from.get("window " + name, self.frontier)
+            for place, name in enumerate(self.query.windows)
+        }
+        return {place: floor for place, floor in floors.items() if floor > self.frontier}
 
     def _stage(self, load: Events | Parcel, staged: Staged) -> None:
         """Let events wait."""
@@ -137,6 +150,9 @@ class Ordered(Engine):
     def grow(self) -> None:
         """Have room for all keys that are known."""
         keys = self.keys.count
+        if keys == self._known_keys:
+            return
+        self._known_keys = keys
         self.waiting.grow(keys)
         for track in self.tracks:
             track.grow(keys)
@@ -191,7 +207,7 @@ class Ordered(Engine):
         else:
             staged.on_rollback(partial(setattr, self.waiting, "inbox", inbox))
             for part in bulk:
-                track.read(part, horizon, staged)
+                track.read(part, self._floors(), staged)
                 staged.on_commit(partial(self.waiting.note, part))
         track.pass_time(horizon, staged, finished=finished)
         found = track.ready(horizon, staged)
@@ -221,13 +237,13 @@ class Ordered(Engine):
 
     def _read(self, track: Track, keys: np.ndarray, until: Tick, staged: Staged) -> Released | None:
         """Let a track read on in the queues of these keys, which ascend."""
-        part = self.waiting.release(keys, track.seen[keys], until, track.reading)
+        part = self.waiting.release(keys, track.seen, until, track.reading)
         if part is not None:
-            track.read(part, until, staged)
+            track.read(part, self._floors(), staged)
         return part
 
     def _rearm(self, track: Track, keys: np.ndarray) -> None:
-        self.waiting.rearm(keys, track.seen[keys], track.reading)
+        self.waiting.rearm(keys, track.seen, track.reading)
 
     def _read_settled(self, horizon: Tick, staged: Staged) -> np.ndarray:
         """Let the settled track read what the horizon has passed, which waits no longer on commit: the keys of it."""
@@ -242,13 +258,12 @@ class Ordered(Engine):
 
     def _complete(self, due: Due) -> np.ndarray | None:
         """A mask of the windows that are complete; None: all are."""
-        keep = None
-        for name, floor in self.complete_from.items():
-            if name.startswith("window "):
-                spec = self.windows.names.index(name.removeprefix("window "))
-                fine = (due.spec != spec) | (due.start >= floor)
-                keep = fine if keep is None else keep & fine
-        return keep
+        if not any(name.startswith("window ") for name in self.complete_from):
+            return None
+        lowest = self.measure.lowest
+        floors = [self.complete_from.get("window " + name, lowest) for name in self.query.windows]
+        complete: np.ndarray = due.start >= np.array(floors, self.measure.dtype)[due.spec]
+        return complete
 
     def _revise(
         self, track: Track, watermark: Tick, horizon: Tick, staged: Staged, *, finished: bool
@@ -321,11 +336,11 @@ class Ordered(Engine):
     def _pack(self) -> None:
         """Let go of memory that is far more than the slices need."""
         at = [track.slices.places(np.arange(len(track.seen))) for track in self.tracks]
-        slots = [track.slices.slot[places] for track, places in zip(self.tracks, at, strict=True)]
+        slots = [track.slices.numbers[SLOT, places] for track, places in zip(self.tracks, at, strict=True)]
         self.slots.pack(slots)
         base = 0
         for track, places in zip(self.tracks, at, strict=True):
-            track.slices.slot[places] = np.arange(base, base + len(places))
+            track.slices.numbers[SLOT, places] = np.arange(base, base + len(places))
             base += len(places)
 
     def _forget_events(self) -> None:
@@ -333,7 +348,7 @@ class Ordered(Engine):
         slices = self.settled.slices
         first = np.full(self.keys.count, self.frontier, self.measure.dtype)
         some = np.flatnonzero(slices.counts(np.arange(len(first))))
-        first[some] = np.minimum(first[some], slices.first[slices.begin[some]])
+        first[some] = np.minimum(first[some], slices.ticks[FIRST, slices.begin[some]])
         for store in self.binding.stores.values():
             if isinstance(store, Log):
                 store.evict_before(first)
@@ -362,8 +377,28 @@ class Ordered(Engine):
 
     def begin_after(self, newest: Tick) -> Tick:
         """Begin in a running stream whose newest event is at `newest`: the first complete start."""
-        self.born = newest
+        self.highest_time = newest
         return next_after(newest)
+
+    takes_windows = True
+
+    def add_window(self, name: str, window: Window) -> Tick | None:
+        """Answer one more window, which counts the events after the newest one, whenever they come."""
+        made = [
+            discretizer_for(window, self.measure, self.binding.types, name=name) for _ in self.tracks
+        ]
+        spec = len(self.query.windows)
+        self.with_windows({**self.query.windows, name: window})
+        self.grow()
+        for track, discretizer in zip(self.tracks, made, strict=True):
+            track.add(spec, window, discretizer)
+        self._refit()
+        seen = None if self.highest_time is None else next_after(self.highest_time)
+        starts = [start for start in (seen, self.frontier) if start is not None and start > self.lowest]
+        if not starts:
+            return None
+        self.complete_from["window " + name] = max(starts)
+        return max(starts)
 
     def remove_window(self, name: str) -> None:
         """Stop answering a window."""

@@ -2,14 +2,15 @@
 
     rank       0         3         7        how many events of the key come before it
     slices   | o o o   | o o o o | o o ..
-    marked     x         x                  a window begins or ends here
 
-A slice is a stretch of one key's events, in order, between which no window begins or ends. New ones come behind the
-others, and what no window needs any more leaves at the front.
+A slice is a stretch of one key's events, in order, between which no window begins or ends. The last one of a key grows, new ones
+come behind it, and what no window needs any more leaves at the front.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,12 @@ import numpy as np
 from windrow.engine.cache import jit
 from windrow.engine.engine import IDLE_BYTES, Engine
 from windrow.engine.partials import Multisets
-from windrow.engine.sequence.queues import KeyQueues, ranges
+from windrow.engine.sequence.queues import BEGIN, END, KeyQueues
+from windrow.engine.staging import Staged
 from windrow.errors import LimitError
+
+RANK, OPENING, CLOSING, SLOT = range(4)
+FIRST, LAST = range(2)
 
 
 class Slots:
@@ -35,8 +40,10 @@ class Slots:
         """How many slots are in use."""
         return self.capacity - self._left
 
-    def take(self, need: int) -> np.ndarray:
-        """So many free slots, emptied; slots that are in use stay where they are."""
+    def take(self, need: int, staged: Staged | None = None) -> np.ndarray:
+        """So many free slots, emptied, until a rollback; slots that are in use stay where they are."""
+        if not need:
+            return self._free[:0]
         limit = self._engine.settings.max_slices
         if self.live + need > limit:
             raise LimitError(
@@ -48,12 +55,15 @@ class Slots:
         self._left -= need
         slots = self._free[self._left : self._left + need].copy()
         self.reset(slots)
+        if staged is not None:
+            staged.on_rollback(partial(self.give_back, slots))
         return slots
 
     def reset(self, slots: np.ndarray) -> None:
         """Empty these slots."""
-        for store in self._engine.stores():
-            store.reset(slots)
+        if len(slots):
+            for store in self._engine.stores():
+                store.reset(slots)
 
     def _grow(self, capacity: int) -> None:
         old = np.arange(self.capacity)
@@ -72,11 +82,6 @@ class Slots:
         for store in self._engine.binding.stores.values():
             if isinstance(store, Multisets):
                 store.reset(slots)
-
-    def forget(self, slots: np.ndarray) -> None:
-        """As `give_back`, of slots whose content must not be looked at again."""
-        self.reset(slots)
-        self.give_back(slots)
 
     def is_wasteful(self, keys: int) -> bool:
         """Whether memory is far more than the slices need."""
@@ -105,50 +110,88 @@ class Slots:
 
 
 @jit
-def find_ranks(key, rank, begin, end, ranks, out):  # type: ignore[no-untyped-def]
+def find_ranks(key, rank, edges, numbers):  # type: ignore[no-untyped-def]
     """Where the first slice of each key at or after each rank is, or the end of its slices."""
+    out = np.empty(key.shape[0], np.int64)
     for i in range(key.shape[0]):
-        low, high = begin[key[i]], end[key[i]]
+        low, high = edges[BEGIN, key[i]], edges[END, key[i]]
         while low < high:
             middle = (low + high) // 2
-            if ranks[middle] < rank[i]:
+            if numbers[RANK, middle] < rank[i]:
                 low = middle + 1
             else:
                 high = middle
         out[i] = low
+    return out
 
 
 @jit
-def count_before(keys, needed, begin, end, ranks, count):  # type: ignore[no-untyped-def]
-    """How many slices at the front of each key lie before the rank that is needed."""
+def take_before(keys, needed, edges, numbers):  # type: ignore[no-untyped-def]
+    """Take the slices of each key that begin before the rank that is needed out of its queue: their slots."""
+    total = 0
     for s in range(keys.shape[0]):
-        i = begin[keys[s]]
-        while i < end[keys[s]] and ranks[i] < needed[s]:
+        i = edges[BEGIN, keys[s]]
+        while i < edges[END, keys[s]] and numbers[RANK, i] < needed[s]:
             i += 1
-        count[s] = i - begin[keys[s]]
-
-
-@jit
-def find_joints(keys, since, begin, end, ranks, marked, at, owner):  # type: ignore[no-untyped-def]
-    """The slices that begin at the rank `since` of their key, behind another and without a mark; how many."""
-    count = 0
+        total += i - edges[BEGIN, keys[s]]
+    slots = np.empty(total, np.int64)
+    n = 0
     for s in range(keys.shape[0]):
-        k = keys[s]
-        i = end[k] - 1
-        while i > begin[k] and ranks[i] > since[s]:
-            i -= 1
-        if i > begin[k] and ranks[i] == since[s] and marked[i] == 0:
-            at[count], owner[count] = i, k
-            count += 1
-    return count
+        i = edges[BEGIN, keys[s]]
+        while i < edges[END, keys[s]] and numbers[RANK, i] < needed[s]:
+            slots[n] = numbers[SLOT, i]
+            n += 1
+            i += 1
+        edges[BEGIN, keys[s]] = i
+    return slots
 
 
 @jit
-def lay_out(key, first, last, slot, place, low, high, owner, new_first, new_last):  # type: ignore[no-untyped-def]
+def cut(low, lead, total, keys, bounds, before, arrival, arrivals, times, edges, old):  # type: ignore[no-untyped-def]
+    """Stretches of the `total` rows of a run, which begin at the rows `low`, the first of each segment among them.
+
+    The first one of segment s is a new slice if lead[s], or if its key has none; else it goes on with the last slice of its
+    key. All others are new. The row behind each stretch and its slot, -1 if it is new; how many new slices each segment has,
+    and these as columns, their slots left open; place, CLOSING and LAST of each slice that goes on. Event i has arrivals[i],
+    or arrival + i if there are none.
+    """
+    count = low.shape[0]
+    stretch = np.empty((2, count), np.int64)
+    counts = np.zeros(keys.shape[0], np.int64)
+    grow = 0
+    for s in range(keys.shape[0]):
+        grow += not lead[s] and edges[BEGIN, keys[s]] < edges[END, keys[s]]
+    numbers, ticks = np.empty((4, count - grow), np.int64), np.empty((2, count - grow), times.dtype)
+    grown, grown_last = np.empty((2, grow), np.int64), np.empty(grow, times.dtype)
+    n = g = 0
+    s = -1
+    for i in range(count):
+        first = s + 1 < keys.shape[0] and low[i] == bounds[s + 1]
+        s += first
+        high = low[i + 1] if i + 1 < count else total
+        stretch[0, i], stretch[1, i] = high, -1
+        closing = arrivals[high - 1] if arrivals.shape[0] else arrival + high - 1
+        if first and not lead[s] and edges[BEGIN, keys[s]] < edges[END, keys[s]]:
+            place = edges[END, keys[s]] - 1
+            stretch[1, i] = old[SLOT, place]
+            grown[0, g], grown[1, g], grown_last[g] = place, closing, times[high - 1]
+            g += 1
+            continue
+        counts[s] += 1
+        numbers[RANK, n], numbers[CLOSING, n] = before[s] + low[i] - bounds[s], closing
+        numbers[OPENING, n] = arrivals[low[i]] if arrivals.shape[0] else arrival + low[i]
+        ticks[FIRST, n], ticks[LAST, n] = times[low[i]], times[high - 1]
+        n += 1
+    return stretch, counts, numbers, ticks, grown, grown_last
+
+
+@jit
+def lay_out(key, first, last, numbers, place):  # type: ignore[no-untyped-def]
     """The slots of the slices that windows need, key after key, and where those of each window are among them.
 
-    `place` has -1 for each key, before and after; low, high and owner have room for as many keys as windows.
+    `place` has -1 for each key, before and after.
     """
+    owner, low, high, new_first, new_last = np.empty((5, key.shape[0]), np.int64)
     keys = 0
     for i in range(key.shape[0]):
         p = place[key[i]]
@@ -166,7 +209,7 @@ def lay_out(key, first, last, slot, place, low, high, owner, new_first, new_last
     total = 0
     for p in range(keys):
         for i in range(low[p], high[p]):
-            slots[total + i - low[p]] = slot[i]
+            slots[total + i - low[p]] = numbers[SLOT, i]
         size = high[p] - low[p]
         high[p] = total
         total += size
@@ -175,83 +218,43 @@ def lay_out(key, first, last, slot, place, low, high, owner, new_first, new_last
         new_first[i], new_last[i] = high[p] + first[i] - low[p], high[p] + last[i] - low[p]
     for p in range(keys):
         place[owner[p]] = -1
-    return slots
+    return slots, new_first, new_last
 
 
 class Slices(KeyQueues):
-    """The slices of each key; see the module. `first` and `last` are times, `opening` and `closing` arrival numbers."""
-
-    NAMES = ("rank", "first", "last", "opening", "closing", "marked", "slot")
+    """The slices of each key. `numbers` are the rows RANK, OPENING and CLOSING (the arrival numbers of the first and the
+    last event) and SLOT; `ticks` are the times FIRST and LAST."""
 
     def __init__(self, tick: np.dtype[Any]) -> None:
-        super().__init__((np.int64, tick, tick, np.int64, np.int64, np.uint8, np.int64))
+        super().__init__(4, 2, tick)
         self._place = np.empty(0, np.int64)
-
-    @property
-    def rank(self) -> np.ndarray:
-        return self.columns[0]
-
-    @property
-    def first(self) -> np.ndarray:
-        return self.columns[1]
-
-    @property
-    def last(self) -> np.ndarray:
-        return self.columns[2]
-
-    @property
-    def opening(self) -> np.ndarray:
-        return self.columns[3]
-
-    @property
-    def closing(self) -> np.ndarray:
-        return self.columns[4]
-
-    @property
-    def marked(self) -> np.ndarray:
-        return self.columns[5]
-
-    @property
-    def slot(self) -> np.ndarray:
-        return self.columns[6]
 
     def at_rank(self, key: np.ndarray, rank: np.ndarray) -> np.ndarray:
         """See `find_ranks`: O(log slices of the key) each."""
-        out = np.empty(len(key), np.int64)
-        find_ranks(key, rank, self.begin, self.end, self.rank, out)
-        return out
+        at: np.ndarray = find_ranks(key, rank, self.edges, self.numbers)
+        return at
+
+    def go_on(self, at: np.ndarray, closing: np.ndarray, last: np.ndarray) -> Callable[[], None]:
+        """The slices at these places have got events, up to these; what is given takes that back."""
+        before = self.numbers[CLOSING, at], self.ticks[LAST, at]
+
+        def take_back() -> None:
+            self.numbers[CLOSING, at], self.ticks[LAST, at] = before
+
+        self.numbers[CLOSING, at], self.ticks[LAST, at] = closing, last
+        return take_back
 
     def evict(self, keys: np.ndarray, needed: np.ndarray) -> np.ndarray:
         """Forget the slices of these keys before the ranks that are needed: their slots."""
-        count = np.empty(len(keys), np.int64)
-        count_before(keys, needed, self.begin, self.end, self.rank, count)
-        begin = self.begin[keys]
-        slots = self.slot[ranges(begin, begin + count)]
-        self.pop(keys, count)
+        slots: np.ndarray = take_before(keys, needed, self.edges, self.numbers)
+        self.rows -= len(slots)
         return slots
-
-    def joints(self, keys: np.ndarray, since: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Where slices begin at these ranks that need not be apart from the one before, and their keys."""
-        at, owner = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
-        count = find_joints(keys, since, self.begin, self.end, self.rank, self.marked, at, owner)
-        return at[:count], owner[:count]
-
-    def remove(self, at: np.ndarray, key: np.ndarray) -> None:
-        """The slice at each place has been joined to the one before it; one for each of these keys."""
-        self.last[at - 1] = self.last[at]
-        self.closing[at - 1] = self.closing[at]
-        behind = ranges(at + 1, self.end[key])
-        for column in self.columns:
-            column[behind - 1] = column[behind]
-        self.end[key] -= 1
-        self.rows -= len(at)
 
     def laid_out(
         self, key: np.ndarray, first: np.ndarray, last: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """See `lay_out`: slots, and the ranges of windows among them."""
-        if len(self._place) < len(self.begin):
-            self._place = np.full(len(self.begin), -1)
-        low, high, owner, begin, end = (np.empty(len(key), np.int64) for _ in range(5))
-        slots = lay_out(key, first, last, self.slot, self._place, low, high, owner, begin, end)
-        return slots, begin, end
+        if len(self._place) < self.edges.shape[1]:
+            self._place = np.full(self.edges.shape[1], -1)
+        found: tuple[np.ndarray, np.ndarray, np.ndarray] = lay_out(key, first, last, self.numbers, self._place)
+        return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from windrow.engine.arrays import follow_one_another
 from windrow.engine.cache import jit
 
 # Segments of up to so many rows are sorted by insertion.
@@ -138,10 +139,10 @@ def by_key_and_time(
         return None if ordered else time_order(times), np.zeros(1, np.int64), np.array([0, count])
     if keys <= 8 * count:
         order, bounds = counting_order(numbers, keys)
-        present = np.flatnonzero(np.diff(bounds))
+        present = np.flatnonzero(bounds[1:] != bounds[:-1])
         bounds = np.append(bounds[present], count)
     else:
         order, present, bounds = few_by_key(numbers)
     if not ordered:
         sort_segments(times, order, bounds)
-    return order, present, bounds
+    return None if len(present) == 1 and follow_one_another(order) else order, present, bounds

@@ -15,6 +15,7 @@ undone.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
@@ -23,16 +24,17 @@ from windrow.engine.arrays import ascending
 from windrow.engine.cache import jit
 from windrow.engine.cutting import Runs
 from windrow.engine.engine import Engine, Foldable
-from windrow.engine.ordered.slices import Slices, Slots
+from windrow.engine.ordered.slices import CLOSING, FIRST, LAST, OPENING, RANK, SLOT, Slices, Slots, cut
 from windrow.engine.ordered.timers import Timers
 from windrow.engine.ordered.waiting import Released
+from windrow.engine.partials import Multisets, Numbers
 from windrow.engine.sequence import Discretizer, Run, Windows
 from windrow.engine.sequence.base import NEVER
 from windrow.engine.sequence.counted import Counted
-from windrow.engine.sequence.queues import ranges
 from windrow.engine.staging import Staged
 from windrow.engine.windows import Due
 from windrow.measure import Tick
+from windrow.windows.base import Window
 
 # A key may have so many slices before it is worth a look whether some can be joined.
 UNJOINED = 64
@@ -109,29 +111,6 @@ def flag_tails(bounds, before, tail, flags):  # type: ignore[no-untyped-def]
             flags[row] = True
 
 
-@jit
-def cut_run(bounds, before, low, lead):  # type: ignore[no-untyped-def]
-    """The slices of a run, which begin at the rows `low`, the first of each segment among them: the row behind each, the
-    rank of its first event, whether it is marked, and how many slices each segment has.
-
-    The first of segment s is marked if lead[s], and all others are.
-    """
-    total = low.shape[0]
-    count = np.zeros(before.shape[0], np.int64)
-    high, rank, marked = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.uint8)
-    s = -1
-    for i in range(total):
-        if s + 1 < before.shape[0] and low[i] == bounds[s + 1]:
-            s += 1
-            marked[i] = lead[s]
-        else:
-            marked[i] = 1
-        count[s] += 1
-        rank[i] = before[s] + low[i] - bounds[s]
-        high[i] = low[i + 1] if i + 1 < total else bounds[-1]
-    return high, rank, marked, count
-
-
 def least(columns: list[np.ndarray]) -> np.ndarray:
     """The least number of each place."""
     return columns[0] if len(columns) == 1 else np.minimum.reduce(columns)
@@ -152,12 +131,10 @@ class Track:
         self.tick = engine.measure.dtype
         self.discretizers = discretizers
         self.slices = Slices(self.tick)
-        self.seen = np.zeros(0, np.int64)
+        # Of each key: how many events were read, whether the next one begins a slice because a window has ended before it,
+        # and how many slices are too few to be joined.
+        self.seen, self.cut, self._few = self._numbers = np.zeros((3, 0), np.int64)
         self.last = np.zeros(0, self.tick)
-        # Whether the next event of a key begins a slice, because a window has ended before it.
-        self.cut = np.zeros(0, bool)
-        # How many slices of a key are too few to be joined.
-        self._few = np.zeros(0, np.int64)
         # Windows that have ended and wait until time has come to their ends, which are at most one tick ahead.
         self.found: list[Found] = []
         self.reading = Timers(self.tick)
@@ -173,10 +150,9 @@ class Track:
         """Know so many keys."""
         if keys > len(self.seen):
             more = max(keys, 2 * len(self.seen)) - len(self.seen)
-            self.seen = np.append(self.seen, np.zeros(more, np.int64))
+            fresh = np.repeat([[0], [0], [UNJOINED]], more, axis=1)
+            self.seen, self.cut, self._few = self._numbers = np.append(self._numbers, fresh, axis=1)
             self.last = np.append(self.last, np.zeros(more, self.tick))
-            self.cut = np.append(self.cut, np.zeros(more, bool))
-            self._few = np.append(self._few, np.full(more, UNJOINED))
             self.slices.grow(keys)
             self.reading.grow(keys)
             self._expiring.grow(keys)
@@ -187,38 +163,55 @@ class Track:
 
     def remember(self, keys: np.ndarray, staged: Staged) -> None:
         """A rollback brings these keys back to what they are now: O(keys)."""
-        known = self.seen[keys], self.last[keys], self.cut[keys], self.found
+        known = self._numbers[:, keys], self.last[keys], self.found
         slices = self.slices.mark(keys)
         marks = [discretizer.mark(keys) for _, discretizer in self.discretizers]
 
         def undo() -> None:
-            self.seen[keys], self.last[keys], self.cut[keys], self.found = known
+            self._numbers[:, keys], self.last[keys], self.found = known
             self.slices.restore(slices)
             for (_, discretizer), mark in zip(self.discretizers, marks, strict=True):
                 discretizer.restore(mark)
 
         staged.on_rollback(undo)
 
-    def read(self, part: Released, frontier: Tick, staged: Staged) -> None:
-        """Take in events, which come behind those that were read; their slices stay apart from those that there were."""
+    def read(self, part: Released, floors: Mapping[int, Tick], staged: Staged) -> None:
+        """Take in events, which come behind those that were read; their slices stay apart from those that there were.
+
+        Windows in `floors`, which were added later, count events from a time on.
+        """
         keys, bounds = part.keys, part.bounds
         self.remember(keys, staged)
         before = self.seen[keys]
-        run = Run(part.batch, part.times, keys, bounds, self.seen, frontier, self._tail_times)
-        found = [Found.of(specs, d.release(run), self.tick) for specs, d in self.discretizers]
+        run = Run(part.batch, part.times, keys, bounds, before, self._tail_times)
+        found = []
+        for specs, discretizer in self.discretizers:
+            counted = self._counted(run, specs, discretizer, floors) if floors else run
+            windows = discretizer.release(counted) if len(counted.keys) else Windows.none(self.tick)
+            if len(windows):
+                found.append(Found.of(specs, windows, self.tick))
         self.seen[keys] = before + part.counts
         self.last[keys] = part.times[bounds[1:] - 1]
         flags = self._flags(part, before, found)
-        self.cut[keys] = False
+        self.cut[keys] = 0
         self._note(found)
         self._fold(part, before, flags, staged)
         self.rearm(keys)
         self._touched.append(keys)
-        self._runs.append((keys, before))
+
+    def _counted(self, run: Run, specs: np.ndarray, d: Discretizer, floors: Mapping[int, Tick]) -> Run:
+        """The events of a run that count for the windows of a discretizer."""
+        for which in [i for i, spec in enumerate(specs.tolist()) if spec in floors]:
+            early = np.append(0, np.cumsum(run.times < floors[specs[which]]))
+            count = early[run.bounds[1:]] - early[run.bounds[:-1]]
+            if count.any():
+                run = d.skip(run, count, which)
+        return run
 
     def _tail_times(self, key: np.ndarray, rank: np.ndarray) -> np.ndarray:
         """The times of events that are slices of their own."""
-        return self.slices.first[self.slices.at_rank(key, rank)]
+        times: np.ndarray = self.slices.ticks[FIRST, self.slices.at_rank(key, rank)]
+        return times
 
     def _flags(self, part: Released, before: np.ndarray, found: list[Found]) -> np.ndarray:
         """Whether a window begins or ends at each event of a run."""
@@ -243,32 +236,42 @@ class Track:
 
     def _note(self, found: list[Found]) -> None:
         """Windows have ended; the next event of a key may lie behind one of them."""
-        found = [windows for windows in found if len(windows)]
         for windows in found:
-            self.cut[windows.key[windows.end == self.seen[windows.key]]] = True
-        self.found = [*self.found, *found]
+            self.cut[windows.key[windows.end == self.seen[windows.key]]] = 1
+        self.found = self.found + [windows for windows in found if len(windows)]
 
     def _fold(self, part: Released, before: np.ndarray, flags: np.ndarray, staged: Staged) -> None:
-        """Slices of a run, which begin at the events that have a flag, and with each key."""
-        engine = self._engine
+        """Slices of a run, which begin at the events that have a flag; those before go on with the last slice of their key."""
+        engine, slices, keys = self._engine, self.slices, part.keys
         heads = part.bounds[:-1]
         lead = flags[heads]
+        if any(isinstance(store, Multisets) for store in engine.stores()):
+            lead[:] = True  # what a slice of theirs held is not known any more once events were added
         flags[heads] = True
         low = np.flatnonzero(flags)
-        high, rank, marked, count = cut_run(part.bounds, before, low, lead)
-        slots = self._slots.take(len(low))
-        staged.on_rollback(partial(self._slots.give_back, slots))
+        run = (keys, part.bounds, before, *part.stamps, part.times)
+        (high, cell), counts, numbers, ticks, grown, last = cut(
+            low, lead, len(flags), *run, slices.edges, slices.numbers
+        )
+        slots = self._slots.take(numbers.shape[1], staged)
         encoded = engine.encode(part.batch, staged)
         # Nothing must refer to strings that a rollback forgets.
         staged.on_rollback(partial(self._slots.reset, slots))
+        if len(last):
+            staged.on_rollback(slices.go_on(*grown, last))
+            held = cell[cell >= 0]
+            for store in engine.stores():
+                if isinstance(store, Numbers):
+                    staged.on_rollback(store.saved(held))
+        cell[cell < 0] = numbers[SLOT] = slots
+        segments = Runs(low, high, cell)
         stamps = part.arrivals() if engine.binding.needs_arrival else part.times[:0]
-        foldable, segments = Foldable(encoded, part.times, stamps), Runs(low, high, slots)
-        engine.fold(foldable, segments, own=True)
+        foldable = Foldable(encoded, part.times, stamps)
+        if engine.binding.own:
+            engine.fold(foldable, segments, own=True, staged=staged if len(last) else None)
         engine.fold(foldable, segments, own=False)
-        engine.presence.n[slots] = high - low
-        first, last = part.times[low], part.times[high - 1]
-        arrivals = part.arrivals(low), part.arrivals(high - 1)
-        self.slices.push(part.keys, count, (rank, first, last, *arrivals, marked, slots))
+        engine.presence.n[cell] += high - low
+        slices.push(keys, counts, numbers, ticks)
 
     def rearm(self, keys: np.ndarray) -> None:
         """Know when time alone will end windows of these keys."""
@@ -318,13 +321,9 @@ class Track:
         """Windows as ranges of slices, and the slots of these."""
         slices = self.slices
         first, last = slices.at_rank(found.key, found.begin), slices.at_rank(found.key, found.end)
-        start = np.where(found.named > 0, found.start, slices.first[first])
-        order = (
-            slices.first[first],
-            slices.opening[first],
-            slices.last[last - 1],
-            slices.closing[last - 1] + 1,
-        )
+        begun, opening = slices.ticks[FIRST, first], slices.numbers[OPENING, first]
+        order = (begun, opening, slices.ticks[LAST, last - 1], slices.numbers[CLOSING, last - 1] + 1)
+        start = np.where(found.named > 0, found.start, begun)
         slots, low, high = slices.laid_out(found.key, first, last)
         return Due(found.spec, start, found.finish, low, high, found.key, order), slots
 
@@ -350,33 +349,18 @@ class Track:
     def begin(self, staged: Staged) -> None:
         """What follows is one call: on commit, let go of what no window needs after it, and join slices."""
         self._touched: list[np.ndarray] = []
-        self._runs: list[tuple[np.ndarray, np.ndarray]] = []
         staged.on_commit(self._end)
 
     def _end(self) -> None:
         if self._touched:
-            self._evict(self._touched[0] if len(self._touched) == 1 else ascending(*self._touched))
-        for keys, since in self._runs:
-            self._join(keys, since)
+            keys = self._touched[0] if len(self._touched) == 1 else ascending(*self._touched)
+            self._evict(keys)
+            many = keys[self.slices.counts(keys) > self._few[keys]]
+            if len(many):
+                self._coalesce(many)
         self.slices.settle()
         for _, discretizer in self.discretizers:
             discretizer.settle()
-
-    def _join(self, keys: np.ndarray, since: np.ndarray) -> None:
-        """Join the first new slice of each key to the one before it where nothing separates them.
-
-        If a user's `combine` fails here, nothing is joined: it will be named when a window needs it.
-        """
-        slices = self.slices
-        at, key = slices.joints(keys, since)
-        if len(at):
-            into, taken = slices.slot[at - 1], slices.slot[at]
-            if self._engine.absorb(into, taken, 1):
-                slices.remove(at, key)
-                self._slots.give_back(taken)
-        many = keys[slices.counts(keys) > self._few[keys]]
-        if len(many):
-            self._coalesce(many)
 
     def _coalesce(self, keys: np.ndarray) -> None:
         """Join the slices of these keys between which no window begins or ends any more."""
@@ -396,24 +380,21 @@ class Track:
             apart[(found - slices.begin[key] + base[place])[inside]] = True
         tail = self._tail(keys)
         if tail is not None:
-            apart |= slices.rank[at] >= np.repeat(tail, count)
+            apart |= slices.numbers[RANK, at] >= np.repeat(tail, count)
         self._few[keys] = 2 * count + UNJOINED
         if apart.all():
             return
         lead = at[apart]
         number = np.cumsum(apart) - 1
-        into, taken = slices.slot[lead[number[~apart]]], slices.slot[at[~apart]]
+        into, taken = slices.numbers[SLOT, lead[number[~apart]]], slices.numbers[SLOT, at[~apart]]
         if not self._engine.absorb(into, taken, 1):
-            return
+            return  # a user's `combine` failed: it will be named when a window needs it
         final = at[np.append(np.flatnonzero(apart)[1:], len(at)) - 1]
-        slices.last[lead], slices.closing[lead] = slices.last[final], slices.closing[final]
         left = np.add.reduceat(apart.astype(np.int64), base)
-        begin = slices.begin[keys]
-        target = ranges(begin, begin + left)
-        for column in slices.columns:
-            column[target] = column[lead]
-        slices.end[keys] = begin + left
-        slices.rows -= len(taken)
+        numbers, ticks = slices.numbers[:, lead], slices.ticks[:, lead]
+        numbers[CLOSING], ticks[LAST] = slices.numbers[CLOSING, final], slices.ticks[LAST, final]
+        slices.clear(keys)
+        slices.push(keys, left, numbers, ticks)
         self._slots.give_back(taken)
         self._few[keys] = 2 * left + UNJOINED
 
@@ -423,16 +404,17 @@ class Track:
         """Be where another track is for these keys, which ascend: O(their slices and open windows)."""
         self.remember(keys, staged)
         engine, slices = self._engine, self.slices
-        staged.on_commit(partial(self._slots.give_back, slices.slot[slices.places(keys)]))
+        staged.on_commit(partial(self._slots.give_back, slices.numbers[SLOT, slices.places(keys)]))
         slices.clear(keys)
         at = other.slices.places(keys)
-        slots = self._slots.take(len(at))
-        staged.on_rollback(partial(self._slots.forget, slots))
+        slots = self._slots.take(len(at), staged)
+        staged.on_rollback(partial(self._slots.reset, slots))
         for store in engine.stores():
-            store.copy(slots, other.slices.slot[at])
-        columns = [column[at] for column in other.slices.columns[:-1]]
-        slices.push(keys, other.slices.counts(keys), [*columns, slots])
-        self.seen[keys], self.last[keys], self.cut[keys] = other.seen[keys], other.last[keys], other.cut[keys]
+            store.copy(slots, other.slices.numbers[SLOT, at])
+        numbers = other.slices.numbers[:, at]
+        numbers[SLOT] = slots
+        slices.push(keys, other.slices.counts(keys), numbers, other.slices.ticks[:, at])
+        self._numbers[:, keys], self.last[keys] = other._numbers[:, keys], other.last[keys]
         for (_, mine), (_, theirs) in zip(self.discretizers, other.discretizers, strict=True):
             mine.take_over(theirs, keys)
         own = [windows.where(~among(keys, windows.key)) for windows in self.found]
@@ -442,13 +424,29 @@ class Track:
 
     # -- queries that change ---------------------------------------------------------------------
 
+    def add(self, spec: int, window: Window, discretizer: Discretizer) -> None:
+        """Find the windows of one more spec, which counts the events that are not read yet."""
+        keys = self._engine.keys.count
+        specs, first = self.discretizers[0]
+        if window.counts and isinstance(first, Counted):
+            first.add(window)
+            self.discretizers[0] = np.append(specs, spec), first
+            first.begin_at(np.arange(keys), self.seen[:keys], len(specs))
+        else:
+            discretizer.grow(keys)
+            # Counts come first, as in `discretizers_for`.
+            self.discretizers.insert(0 if window.counts else len(self.discretizers), (np.array([spec]), discretizer))
+            discretizer.begin_at(np.arange(keys), self.seen[:keys], 0)
+        self._timed = self._ends_by_time()
+
     def remove(self, spec: int) -> None:
         """Forget the windows of a spec; those behind it move up."""
         kept: list[tuple[np.ndarray, Discretizer]] = []
         for specs, discretizer in self.discretizers:
             here = np.flatnonzero(specs == spec)
-            if len(here) and isinstance(discretizer, Counted) and len(specs) > 1:
-                kept.append((np.delete(specs, here), discretizer.without(int(here[0]))))
+            if isinstance(discretizer, Counted) and len(here) and len(specs) > 1:
+                discretizer.remove(int(here[0]))
+                kept.append((np.delete(specs, here), discretizer))
             elif not len(here):
                 kept.append((specs, discretizer))
         self.discretizers = [(specs - (specs > spec), discretizer) for specs, discretizer in kept]

@@ -24,11 +24,12 @@ from windrow.engine.cache import jit
 from windrow.engine.ordered.blocks import Blocks, fitted, joined
 from windrow.engine.ordered.sorting import by_key_and_time
 from windrow.engine.ordered.timers import Timers
-from windrow.engine.sequence.queues import KeyQueues, ranges
+from windrow.engine.sequence.queues import BEGIN, END, KeyQueues
 from windrow.measure import Tick
 
 # Up to so many batches are released without queues.
 FEW = 16
+NONE = np.empty(0, np.int64)
 
 
 @dataclass
@@ -96,64 +97,77 @@ class Released:
         """How many events each key has."""
         return self.bounds[1:] - self.bounds[:-1]
 
-    def arrivals(self, rows: np.ndarray | None = None) -> np.ndarray:
-        """The arrival numbers of these rows, or of all."""
+    @property
+    def stamps(self) -> tuple[int, np.ndarray]:
+        """The arrival number of the first event, if they follow one by one, and those of all, if they do not."""
+        return (0, self.arrival) if isinstance(self.arrival, np.ndarray) else (self.arrival, NONE)
+
+    def arrivals(self) -> np.ndarray:
+        """The arrival numbers of all events."""
         if isinstance(self.arrival, np.ndarray):
-            return self.arrival if rows is None else self.arrival[rows]
-        return self.arrival + (np.arange(len(self.times)) if rows is None else rows)
+            return self.arrival
+        return np.arange(self.arrival, self.arrival + len(self.times))
 
 
 @jit
-def insert(  # type: ignore[no-untyped-def]
-    keys, bounds, order, times, arrivals, begin, end, limit, queue_time, queue_arrival, used, since
-):
-    """Merge events into the queues of their keys, from segment `since` on, each from its end.
+def insert(keys, bounds, order, times, arrivals, edges, numbers, ticks):  # type: ignore[no-untyped-def]
+    """Merge events into the queues of their keys, which have room for them, each from its end; the first time of each key.
 
-    Segment s is the events order[bounds[s]] .. order[bounds[s+1]-1] of key keys[s], in order of time and arrival. How much of
-    the columns is used then, and the segment to go on from once there is more room; the number of segments: none.
+    Segment s is the events order[bounds[s]] .. order[bounds[s+1]-1] of key keys[s], in order of time and arrival.
     """
-    for s in range(since, keys.shape[0]):
-        k, new = keys[s], bounds[s + 1] - bounds[s]
-        if end[k] + new > limit[k]:
-            held = end[k] - begin[k]
-            if used + 2 * (held + new) + 2 > queue_time.shape[0]:
-                return used, s
-            for j in range(held):
-                queue_time[used + j] = queue_time[begin[k] + j]
-                queue_arrival[used + j] = queue_arrival[begin[k] + j]
-            begin[k], end[k] = used, used + held
-            used += 2 * (held + new) + 2
-            limit[k] = used
-        old = end[k] - 1
-        place = end[k] + new - 1
-        row = bounds[s + 1] - 1
-        while row >= bounds[s]:
+    first = np.empty(keys.shape[0], times.dtype)
+    for s in range(keys.shape[0]):
+        k = keys[s]
+        old = edges[END, k] - 1
+        place = old + bounds[s + 1] - bounds[s]
+        edges[END, k] = place + 1
+        first[s] = times[order[bounds[s]]]
+        for row in range(bounds[s + 1] - 1, bounds[s] - 1, -1):
             t = times[order[row]]
-            while old >= begin[k] and queue_time[old] > t:
-                queue_time[place], queue_arrival[place] = queue_time[old], queue_arrival[old]
+            while old >= edges[BEGIN, k] and ticks[0, old] > t:
+                ticks[0, place], numbers[0, place] = ticks[0, old], numbers[0, old]
                 old -= 1
                 place -= 1
-            queue_time[place], queue_arrival[place] = t, arrivals[order[row]]
+            ticks[0, place], numbers[0, place] = t, arrivals[order[row]]
             place -= 1
-            row -= 1
-        end[k] += new
-    return used, keys.shape[0]
+    return first
 
 
 @jit
-def find_due(keys, skip, until, begin, end, queue_time, low, high):  # type: ignore[no-untyped-def]
-    """Where the events of each key are that are behind the first `skip[s]` of its queue, and not after `until`."""
+def find_due(keys, seen, passed, until, edges, numbers, ticks):  # type: ignore[no-untyped-def]
+    """The events of each key that come behind the first seen[k] of its sequence, and not after `until`: the keys of some,
+    where the events of each begin, their times and arrival numbers; and the keys of which more are left, and when the first
+    of these is."""
+    total = some = more = 0
+    low, high = np.empty(keys.shape[0], np.int64), np.empty(keys.shape[0], np.int64)
+    left, left_time = np.empty(keys.shape[0], np.int64), np.empty(keys.shape[0], ticks.dtype)
     for s in range(keys.shape[0]):
-        a = begin[keys[s]] + skip[s]
-        low[s] = a
-        b = end[keys[s]]
+        a = low[s] = edges[BEGIN, keys[s]] + seen[keys[s]] - passed[keys[s]]
+        b = edges[END, keys[s]]
         while a < b:
             middle = (a + b) // 2
-            if queue_time[middle] <= until:
+            if ticks[0, middle] <= until:
                 a = middle + 1
             else:
                 b = middle
         high[s] = a
+        total += a - low[s]
+        some += a > low[s]
+        if a < edges[END, keys[s]]:
+            left[more], left_time[more] = keys[s], ticks[0, a]
+            more += 1
+    present, bounds = np.empty(some, np.int64), np.empty(some + 1, np.int64)
+    times, arrivals = np.empty(total, ticks.dtype), np.empty(total, np.int64)
+    total = some = 0
+    for s in range(keys.shape[0]):
+        if high[s] > low[s]:
+            present[some], bounds[some] = keys[s], total
+            some += 1
+        for i in range(low[s], high[s]):
+            times[total], arrivals[total] = ticks[0, i], numbers[0, i]
+            total += 1
+    bounds[some] = total
+    return present, bounds, times, arrivals, left[:more], left_time[:more]
 
 
 class Waiting:
@@ -162,7 +176,7 @@ class Waiting:
     def __init__(self, tick: np.dtype) -> None:
         self.tick = tick
         self.inbox: list[Chunk] = []
-        self.queues = KeyQueues((tick, np.int64))
+        self.queues = KeyQueues(1, 1, tick)
         # How many events of each key have left its queue.
         self.passed = np.zeros(0, np.int64)
         self._blocks = Blocks()
@@ -188,16 +202,10 @@ class Waiting:
         order = np.arange(len(times)) if order is None else order
         if not isinstance(arrivals, np.ndarray):
             arrivals = np.arange(arrivals, arrivals + len(times))
-        queues, done = self.queues, 0
-        segments = (present, bounds, order, times, arrivals)
-        while True:
-            edges = (queues.begin, queues.end, queues.limit)
-            queues.used, done = insert(*segments, *edges, *queues.columns, queues.used, done)
-            if done == len(present):
-                break
-            queues.extend(2 * (queues.used + len(times)) + 64)
+        queues = self.queues
+        queues.make_room(present, bounds[1:] - bounds[:-1])
+        first = insert(present, bounds, order, times, arrivals, queues.edges, queues.numbers, queues.ticks)
         queues.rows += len(times)
-        first = times[order[bounds[:-1]]]
         for each in timers:
             each.arm(present, first)
         return present, first
@@ -255,32 +263,19 @@ class Waiting:
         return found
 
     def release(self, keys: np.ndarray, seen: np.ndarray, until: Tick, timers: Timers) -> Released | None:
-        """Events of these keys, behind the first `seen` of each, up to `until`; the others arm the timers again."""
-        queues = self.queues
-        time, arrival = queues.columns
-        low, high = np.empty(len(keys), np.int64), np.empty(len(keys), np.int64)
-        find_due(
-            keys, seen - self.passed[keys], self.tick.type(until), queues.begin, queues.end, time, low, high
-        )
-        more = np.flatnonzero(high < queues.end[keys])
+        """Events of these keys, behind the first seen[k] of each, up to `until`; the others arm the timers again."""
+        queues, point = self.queues, self.tick.type(until)
+        part = find_due(keys, seen, self.passed, point, queues.edges, queues.numbers, queues.ticks)
+        keys, bounds, times, arrivals, more, following = part
         if len(more):
-            timers.arm(keys[more], time[high[more]])
-        some = np.flatnonzero(high > low)
-        if len(some) < len(keys):
-            keys, low, high = keys[some], low[some], high[some]
-        if not len(keys):
-            return None
-        at = ranges(low, high)
-        arrivals = arrival[at]
-        bounds = np.zeros(len(keys) + 1, np.int64)
-        np.cumsum(high - low, out=bounds[1:])
-        return Released(self._blocks.take(arrivals), time[at], arrivals, keys, bounds)
+            timers.arm(more, following)
+        return Released(self._blocks.take(arrivals), times, arrivals, keys, bounds) if len(keys) else None
 
     def rearm(self, keys: np.ndarray, seen: np.ndarray, timers: Timers) -> None:
-        """Arm the timers of keys with events behind the first `seen` of each."""
-        at = self.queues.begin[keys] + seen - self.passed[keys]
+        """Arm the timers of keys with events behind the first seen[k] of each."""
+        at = self.queues.begin[keys] + seen[keys] - self.passed[keys]
         some = at < self.queues.end[keys]
-        timers.arm(keys[some], self.queues.columns[0][at[some]])
+        timers.arm(keys[some], self.queues.ticks[0, at[some]])
 
     def note(self, released: Released) -> None:
         """These events do not wait."""
@@ -304,7 +299,7 @@ class Waiting:
 
     def everything(self) -> Chunk | None:
         """All events that wait, in order of arrival."""
-        key, (time, arrival) = self.queues.all()
+        key, (arrival,), (time,) = self.queues.all()
         order = np.argsort(arrival)
         parts = [] if not len(order) else [self._blocks.take(arrival[order])]
         batches = [*parts, *(chunk.batch for chunk in self.inbox)]

@@ -54,12 +54,11 @@ class Discretizer(ABC):
         """
         return Windows.none(self.dtype)
 
-    def anchors(self) -> tuple[np.ndarray, np.ndarray]:
-        """Key and rank of the first event of each open window: slices must stay cut there."""
-        return np.empty(0, np.int64), np.empty(0, np.int64)
-
     def anchors_of(self, keys: np.ndarray, since: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The anchors of these keys at the ranks `since`, one for each key, or later: O(keys + anchors)."""
+        """Key and rank of the first event of each open window of these keys, where slices stay cut.
+
+        Those at the ranks `since`, one for each key, or later: O(keys + anchors).
+        """
         return np.empty(0, np.int64), np.empty(0, np.int64)
 
     def first_anchor(self, keys: np.ndarray) -> np.ndarray | None:
@@ -72,6 +71,18 @@ class Discretizer(ABC):
         Those events are kept apart. None where no window type needs it. `seen` counts events by key number.
         """
         return None
+
+    def begin_at(self, keys: np.ndarray, ranks: np.ndarray, which: int) -> None:
+        """The first events of these keys that count have these ranks: the window was added behind those before.
+
+        `which` is the window's number in a discretizer that serves several. Nothing to do where ranks do not matter.
+        """
+
+    def skip(self, run: Run, count: np.ndarray, which: int) -> Run:
+        """Pass over so many events at the front of each segment, which do not count: what is left of the run."""
+        some = np.flatnonzero(count)
+        self.begin_at(run.keys[some], run.ranks[some] + count[some], which)
+        return run.without(count)
 
     @abstractmethod
     def mark(self, keys: np.ndarray) -> Any:
@@ -92,10 +103,6 @@ class Discretizer(ABC):
     @abstractmethod
     def grow(self, keys: int) -> None:
         """Make room for `keys` keys; those that are new are in the initial state."""
-
-    @abstractmethod
-    def copy(self) -> Self:
-        """The same, with a state of its own."""
 
     @abstractmethod
     def save(self) -> dict[str, np.ndarray]:
@@ -133,12 +140,6 @@ class KeyStated(Discretizer):
 
     def grow(self, keys: int) -> None:
         self.state.grow(keys)
-
-    def copy(self) -> Self:
-        twin = type(self).__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        twin.state = self.state.copy()
-        return twin
 
     def save(self) -> dict[str, np.ndarray]:
         return self.state.save()

@@ -8,7 +8,8 @@
 
 Window k holds ranks `k*every .. k*every + length - 1`. A run that takes a key from `seen` to `seen + n`
 events ends the windows whose last rank lies in it. No state but the number of events seen, so one
-object serves all count windows of a query.
+object serves all count windows of a query. A window that was added later counts from its `base`, the number of events
+that each key had then.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from windrow.engine.numbers import frozen
 from windrow.engine.sequence.base import NEVER, KeyStated, below
 from windrow.engine.sequence.open_windows import MOST_OPEN, too_many_open
 from windrow.engine.sequence.run import Run, Windows
-from windrow.engine.sequence.state import KeyState
+from windrow.engine.sequence.state import KeyState, required
 from windrow.engine.sequence.ticks import after
 
 
@@ -40,73 +41,89 @@ def begun_after(seen, every):  # type: ignore[no-untyped-def]
 
 
 @jit
-def count_windows(first, bounds, length, every):  # type: ignore[no-untyped-def]
-    """How many windows end in a run, and how many more are open then than before.
+def since_base(seen, base, w, key):  # type: ignore[no-untyped-def]
+    """How many of so many events of a key window type w counts."""
+    return max(seen - base[w, key], 0)
 
-    Segment s has the rows `bounds[s] .. bounds[s+1]-1`, the first of rank `first[s]`; window type w has
+
+@jit
+def list_windows(keys, first, bounds, base, length, every):  # type: ignore[no-untyped-def]
+    """Each window that ends in a run: its type, key, ranks and last row as rows of a matrix; and how many more are open then.
+
+    Segment s has the rows `bounds[s] .. bounds[s+1]-1` of keys[s], the first of rank `first[s]`; window type w has
     length[w] and every[w].
     """
     total = opened = 0
     for w in range(length.shape[0]):
         for s in range(first.shape[0]):
-            now = first[s] + bounds[s + 1] - bounds[s]
-            ended = ended_after(now, length[w], every[w]) - ended_after(first[s], length[w], every[w])
+            old = since_base(first[s], base, w, keys[s])
+            now = since_base(first[s] + bounds[s + 1] - bounds[s], base, w, keys[s])
+            ended = ended_after(now, length[w], every[w]) - ended_after(old, length[w], every[w])
             total += ended
-            opened += begun_after(now, every[w]) - begun_after(first[s], every[w]) - ended
-    return total, opened
-
-
-@jit
-def list_windows(first, bounds, length, every, which, segment, begin, end, last):  # type: ignore[no-untyped-def]
-    """Write each window that ends in a run: its type, its segment, its ranks, and its last row."""
+            opened += begun_after(now, every[w]) - begun_after(old, every[w]) - ended
+    found = np.empty((5, total), np.int64)
     n = 0
     for w in range(length.shape[0]):
         for s in range(first.shape[0]):
-            now = first[s] + bounds[s + 1] - bounds[s]
-            low, high = ended_after(first[s], length[w], every[w]), ended_after(now, length[w], every[w])
-            for k in range(low, high):
-                which[n], segment[n], begin[n] = w, s, k * every[w]
-                end[n] = k * every[w] + length[w]
-                last[n] = end[n] - 1 - first[s] + bounds[s]
+            seen = first[s] + bounds[s + 1] - bounds[s]
+            now = since_base(seen, base, w, keys[s])
+            low = ended_after(since_base(first[s], base, w, keys[s]), length[w], every[w])
+            for k in range(low, ended_after(now, length[w], every[w])):
+                begin = seen - now + k * every[w]
+                found[0, n], found[1, n], found[2, n], found[3, n] = w, keys[s], begin, begin + length[w]
+                found[4, n] = begin + length[w] - 1 - first[s] + bounds[s]
                 n += 1
+    return found, opened
 
 
 @jit
-def list_open(seen, since, length, every):  # type: ignore[no-untyped-def]
-    """Type, place and first rank of each window that is open and begins at rank `since` or later.
+def count_open(keys, seen, base, length, every):  # type: ignore[no-untyped-def]
+    """How many windows of these keys are open, which have so many events."""
+    total = 0
+    for w in range(length.shape[0]):
+        for s in range(seen.shape[0]):
+            now = since_base(seen[s], base, w, keys[s])
+            total += begun_after(now, every[w]) - ended_after(now, length[w], every[w])
+    return total
+
+
+@jit
+def list_open(keys, seen, since, base, length, every):  # type: ignore[no-untyped-def]
+    """Type, key and first rank of each window that is open and begins at rank `since` or later, as rows of a matrix.
 
     Keys have so many events, and `since` is one rank for each.
     """
     total = 0
-    for w in range(length.shape[0]):
-        for s in range(seen.shape[0]):
-            low = max(ended_after(seen[s], length[w], every[w]), begun_after(since[s], every[w]))
-            total += max(begun_after(seen[s], every[w]) - low, 0)
-    which, place, begin = np.empty(total, np.int64), np.empty(total, np.int64), np.empty(total, np.int64)
-    n = 0
-    for w in range(length.shape[0]):
-        for s in range(seen.shape[0]):
-            low = max(ended_after(seen[s], length[w], every[w]), begun_after(since[s], every[w]))
-            for k in range(low, begun_after(seen[s], every[w])):
-                which[n], place[n], begin[n] = w, s, k * every[w]
-                n += 1
-    return which, place, begin
+    for fill in range(2):
+        found = np.empty((3, total if fill else 0), np.int64)
+        total = 0
+        for w in range(length.shape[0]):
+            for s in range(seen.shape[0]):
+                now = since_base(seen[s], base, w, keys[s])
+                early = begun_after(since_base(since[s], base, w, keys[s]), every[w])
+                for k in range(max(ended_after(now, length[w], every[w]), early), begun_after(now, every[w])):
+                    if fill:
+                        begin = seen[s] - now + k * every[w]
+                        found[0, total], found[1, total], found[2, total] = w, keys[s], begin
+                    total += 1
+    return found
 
 
 @jit
-def first_open(seen, length, every):  # type: ignore[no-untyped-def]
+def first_open(keys, seen, base, length, every):  # type: ignore[no-untyped-def]
     """The first rank of the first window that is open, for keys with so many events; NEVER without one."""
     out = np.full(seen.shape[0], NEVER)
     for w in range(length.shape[0]):
         for s in range(seen.shape[0]):
-            k = ended_after(seen[s], length[w], every[w])
-            if k < begun_after(seen[s], every[w]):
-                out[s] = min(out[s], k * every[w])
+            now = since_base(seen[s], base, w, keys[s])
+            k = ended_after(now, length[w], every[w])
+            if k < begun_after(now, every[w]):
+                out[s] = min(out[s], seen[s] - now + k * every[w])
     return out
 
 
 class Counted(KeyStated):
-    """All count windows of a query at once; see the module. `open` is how many windows are open."""
+    """All count windows of a query at once; `open` is how many windows are open."""
 
     def __init__(self, windows: Sequence[Any], dtype: np.dtype[Any], *, shown: str) -> None:
         super().__init__(dtype)  # of windows that have a length and a slide in rows
@@ -114,73 +131,108 @@ class Counted(KeyStated):
         self.every = np.array([window.every for window in windows])
         self.shown = shown
         self.state = KeyState({"seen": (np.int64, 0)})
+        # How many events come before the first that counts: window types x keys.
+        self.base = np.zeros((len(windows), 0), np.int64)
         self.open = 0
+
+    @property
+    def _types(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.base, self.length, self.every
 
     def release(self, run: Run) -> Windows:
         self.grow(run.keys_needed)
-        segments = (run.ranks, frozen(run.bounds), self.length, self.every)
-        total, opened = count_windows(*segments)
+        found, opened = list_windows(run.keys, run.ranks, frozen(run.bounds), *self._types)
         if self.open + opened > MOST_OPEN:
             raise too_many_open(self.shown)
-        which, segment, begin, end, last = (np.empty(total, np.int64) for _ in range(5))
-        list_windows(*segments, which, segment, begin, end, last)
         self.state["seen"][run.keys] = run.ranks + run.lengths
         self.open += opened
-        return Windows(run.keys[segment], begin, end, after(run.times[last]), which=which)
+        if not found.shape[1]:
+            return Windows.none(self.dtype)
+        which, key, begin, end, last = found
+        return Windows(key, begin, end, after(run.times[last]), which=which)
 
     def close(self, seen: np.ndarray, last_time: np.ndarray) -> Windows:
-        which, key, begin = self._open()
+        keys = np.arange(self.state.keys)
+        which, key, begin = self._open_since(keys, np.zeros(len(keys), np.int64))
         self.state.reset()
         self.open = 0
         return Windows(key, begin, seen[key], after(last_time[key]), which=which)
 
-    def anchors(self) -> tuple[np.ndarray, np.ndarray]:
-        return self._open()[1:]
-
-    def _open(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Type, key and first rank of each window that is open."""
-        seen = self.state["seen"]
-        found: tuple[np.ndarray, np.ndarray, np.ndarray]
-        found = list_open(seen, np.zeros(len(seen), np.int64), self.length, self.every)
+    def _open_since(self, keys: np.ndarray, since: np.ndarray) -> np.ndarray:
+        found: np.ndarray = list_open(keys, self.state["seen"][keys], since, *self._types)
         return found
 
     def anchors_of(self, keys: np.ndarray, since: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        _, place, begin = list_open(self.state["seen"][keys], since, self.length, self.every)
-        return keys[place], begin
+        _, key, begin = self._open_since(keys, since)
+        return key, begin
 
     def first_anchor(self, keys: np.ndarray) -> np.ndarray:
-        first: np.ndarray = first_open(self.state["seen"][keys], self.length, self.every)
+        first: np.ndarray = first_open(keys, self.state["seen"][keys], *self._types)
         return first
 
+    def begin_at(self, keys: np.ndarray, ranks: np.ndarray, which: int) -> None:
+        self.base[which, keys] = ranks
+
+    def skip(self, run: Run, count: np.ndarray, which: int) -> Run:
+        some = np.flatnonzero(count)
+        self.begin_at(run.keys[some], run.ranks[some] + count[some], which)
+        return run  # other windows may count all of it
+
+    def grow(self, keys: int) -> None:
+        super().grow(keys)
+        types, known = self.base.shape
+        if known < keys:
+            more = np.zeros((types, max(keys, 2 * known) - known), np.int64)
+            self.base = np.append(self.base, more, axis=1)
+
     def mark(self, keys: np.ndarray) -> Any:
-        return super().mark(keys), self.open
+        return super().mark(keys), self.open, self.base[:, keys]
 
     def restore(self, mark: Any) -> None:
-        numbers, self.open = mark
-        super().restore(numbers)
+        (keys, seen), self.open, self.base[:, mark[0][0]] = mark
+        super().restore((keys, seen))
 
     def take_over(self, other: Self, keys: np.ndarray) -> None:
-        self.open -= self._count_open(self.state["seen"][keys])
+        self.open -= self._count_open(keys)
         super().take_over(other, keys)
-        self.open += self._count_open(self.state["seen"][keys])
+        self.base[:, keys] = other.base[:, keys]
+        self.open += self._count_open(keys)
 
-    def without(self, number: int) -> Counted:
-        """The same without one window type."""
-        twin = self.copy()
-        twin.length, twin.every = np.delete(self.length, number), np.delete(self.every, number)
-        twin.open = twin._count_open(twin.state["seen"])
-        return twin
+    def add(self, window: Any) -> None:
+        """Serve one more window, from the first event on."""
+        self.length, self.every = np.append(self.length, window.length), np.append(self.every, window.every)
+        self.base = np.append(self.base, np.zeros((1, self.base.shape[1]), np.int64), axis=0)
 
-    def _count_open(self, seen: np.ndarray) -> int:
-        seen = seen[:, None]
-        ended = np.maximum((seen - self.length) // self.every + 1, 0)
-        return int(((seen + self.every - 1) // self.every - ended).sum())
+    def remove(self, number: int) -> None:
+        """Serve one window less."""
+        self.length, self.every = np.delete(self.length, number), np.delete(self.every, number)
+        self.base = np.delete(self.base, number, axis=0)
+        self.open = self._count_open(np.arange(self.state.keys))
+
+    def _count_open(self, keys: np.ndarray) -> int:
+        return int(count_open(keys, self.state["seen"][keys], *self._types))
+
+    def save(self) -> dict[str, np.ndarray]:
+        return super().save() | {"base": self.base[:, : self.state.keys].ravel()}
 
     def load(self, arrays: dict[str, np.ndarray], keys: int, seen: np.ndarray | None = None) -> None:
-        super().load(arrays, keys, seen)
-        self.open = self._count_open(self.state["seen"])
+        types = len(self.length)
+        base = required(arrays, "base", np.int64, types * keys).reshape(types, keys).copy()
+        for row in base:
+            below(row, seen, what="the first event of a count window")
+        old, self.base = self.base, base
+        try:
+            super().load(arrays, keys, seen)
+        except ValueError:
+            self.base = old
+            raise
+        self.open = self._count_open(np.arange(keys))
 
     def require_sound(self, state: KeyState, seen: np.ndarray | None) -> None:
         below(state["seen"], seen, what="the number of events in count windows")
-        if self._count_open(state["seen"]) > MOST_OPEN:
+        if count_open(np.arange(state.keys), state["seen"], *self._types) > MOST_OPEN:
             raise ValueError("more windows are open than may be")
+
+    @property
+    def nbytes(self) -> int:
+        return super().nbytes + self.base.nbytes

@@ -183,6 +183,9 @@ class Evicting(KeyStated):
     def close(self, seen: np.ndarray, last_time: np.ndarray) -> Windows:
         return Windows.none(self.dtype)
 
+    def begin_at(self, keys: np.ndarray, ranks: np.ndarray, which: int) -> None:
+        self.state["begin"][keys] = ranks
+
     def tail(self, seen: np.ndarray, keys: np.ndarray | None = None) -> np.ndarray:
         begin = self.state["begin"]
         return begin.copy() if keys is None else begin[keys]

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from windrow.engine.compiler import kernel
 from windrow.engine.numbers import frozen
-from windrow.engine.sequence.base import KeyStated, require_flags, require_ticks
+from windrow.engine.sequence.base import KeyStated, below, require_flags, require_ticks
 from windrow.engine.sequence.run import Run, Windows
 from windrow.engine.sequence.state import KeyState
 from windrow.engine.sequence.ticks import clipped, last_tick
@@ -62,7 +62,7 @@ class LatestEvents(KeyStated):
         offset = measure.ticks(window.offset, what="offset")
         placed = Periodic.of(length=every, every=every, offset=offset)
         self.every, self.offset = placed.every, placed.offset
-        self.state = KeyState({"due": (self.dtype, 0), "waiting": (np.uint8, 0)})
+        self.state = KeyState({"due": (self.dtype, 0), "waiting": (np.uint8, 0), "base": (np.int64, 0)})
         self._looks: Any = None
 
     def release(self, run: Run) -> Windows:
@@ -70,16 +70,16 @@ class LatestEvents(KeyStated):
         if self._looks is None:
             function = next_look_float if self.dtype.kind == "f" else next_look_integer
             self._looks = kernel(SOURCE, "looks", {"next_look": function})
-        due, waiting = self.state.take(run.keys)
+        due, waiting, base = self.state.take(run.keys)
         arguments = (frozen(run.bounds), run.ranks, frozen(run.times), self.every, self.offset)
         rows = len(run.times)
         segment, end, look = np.empty(rows, np.int64), np.empty(rows, np.int64), np.empty(rows, self.dtype)
         n = self._looks(*arguments, due, waiting, segment, end, look)
-        self.state.put(run.keys, [due, waiting])
+        self.state.put(run.keys, [due, waiting, base])
         return self._windows(run.keys[segment[:n]], end[:n].copy(), look[:n].copy())
 
     def _windows(self, key: np.ndarray, end: np.ndarray, look: np.ndarray) -> Windows:
-        return Windows(key, np.maximum(end - self.rows, 0), end, look)
+        return Windows(key, np.maximum(end - self.rows, self.state["base"][key]), end, look)
 
     def expire(self, frontier: Tick, seen: np.ndarray, keys: np.ndarray | None = None) -> Windows:
         now = clipped(frontier, self.dtype)
@@ -100,10 +100,15 @@ class LatestEvents(KeyStated):
     def tail(self, seen: np.ndarray, keys: np.ndarray | None = None) -> np.ndarray:
         keys = np.arange(self.state.keys) if keys is None else keys
         waiting = self.state["waiting"][keys]
-        return np.maximum(seen[keys] - self.rows + (1 - waiting.astype(np.int64)), 0)
+        tail: np.ndarray = seen[keys] - self.rows + (1 - waiting.astype(np.int64))
+        return np.maximum(tail, self.state["base"][keys])
+
+    def begin_at(self, keys: np.ndarray, ranks: np.ndarray, which: int) -> None:
+        self.state["base"][keys] = ranks
 
     def require_sound(self, state: KeyState, seen: np.ndarray | None) -> None:
         require_flags(state["waiting"], what="whether a look waits")
         require_ticks(state["due"], what="the time of a look")
-        if seen is not None and (seen[: state.keys][state["waiting"] == 1] == 0).any():
+        below(state["base"], seen, what="the first event of a window")
+        if seen is not None and (seen[: state.keys] == state["base"])[state["waiting"] == 1].any():
             raise ValueError("a look waits that holds no event")

@@ -44,6 +44,7 @@ def look_back(  # type: ignore[no-untyped-def]
     tail,
     last,
     waiting,
+    base,
     segment,
     time,
     begin,
@@ -54,7 +55,8 @@ def look_back(  # type: ignore[no-untyped-def]
     Segment s is the rows `bounds[s] .. bounds[s+1]-1`, whose first has the rank `first[s]`; row i looks
     back to `cutoffs[i]`. Its tail begins with rank `tail[s]`; the times of the ranks from there to
     `stop[s]-1`, which leave the tail in this run, are `left[left_from[s]]` and following. `last[s]` is
-    the time before the run, and `waiting[s]` is 1 if a window of that time waits; all three are updated.
+    the time before the run, and `waiting[s]` is 1 if a window of that time waits; all three are updated. Events are counted
+    from the rank `base[s]` on.
     Writes the segment, time, first rank and rank behind the last of each window.
     """
     n = 0
@@ -76,7 +78,7 @@ def look_back(  # type: ignore[no-untyped-def]
             rank, behind = first[s] + (i - low), first[s] + (j - low)
             while first[s] <= pointer < rank and times[low + pointer - first[s]] <= cutoffs[i]:
                 pointer += 1
-            wanted = carried or behind // every > rank // every
+            wanted = carried or (behind - base[s]) // every > (rank - base[s]) // every
             carried = False
             if j == high:
                 waiting[s] = 1 if wanted else 0
@@ -96,12 +98,13 @@ class LookingBack(KeyStated):
         super().__init__(measure.dtype)
         self.length = measure.ticks(window.length, what="length")
         self.every = window.every_rows
-        self.state = KeyState({"tail": (np.int64, 0), "last": (self.dtype, 0), "waiting": (np.uint8, 0)})
+        whole = (np.int64, 0)
+        self.state = KeyState({"tail": whole, "last": (self.dtype, 0), "waiting": (np.uint8, 0), "base": whole})
 
     def release(self, run: Run) -> Windows:
         self.grow(run.keys_needed)
         cutoffs = back(run.times, self.length)
-        tail, last, waiting = self.state.take(run.keys)
+        tail, last, waiting, base = self.state.take(run.keys)
         ranks = run.ranks
         stop = first_after(cutoffs[run.bounds[1:] - 1], tail, ranks, run)
         owner, leaving = spread(tail, stop)
@@ -121,12 +124,13 @@ class LookingBack(KeyStated):
             tail,
             last,
             waiting,
+            base,
             segment,
             time,
             begin,
             end,
         )
-        self.state.put(run.keys, [tail, last, waiting])
+        self.state.put(run.keys, [tail, last, waiting, base])
         return self._windows(run.keys[segment[:n]], begin[:n], end[:n], time[:n])
 
     def _windows(self, key: np.ndarray, begin: np.ndarray, end: np.ndarray, time: np.ndarray) -> Windows:
@@ -161,8 +165,14 @@ class LookingBack(KeyStated):
         tail = self.state["tail"]
         return tail.copy() if keys is None else tail[keys]
 
+    def begin_at(self, keys: np.ndarray, ranks: np.ndarray, which: int) -> None:
+        self.state["tail"][keys] = self.state["base"][keys] = ranks
+
     def require_sound(self, state: KeyState, seen: np.ndarray | None) -> None:
         below(state["tail"], seen, what="the first event of a tail")
+        below(state["base"], seen, what="the first event of a window")
+        if (state["base"] > state["tail"]).any():
+            raise ValueError("a tail begins before the first event of its window")
         require_flags(state["waiting"], what="whether a window waits")
         require_ticks(state["last"], what="the time of a last event")
         if seen is not None and (state["tail"] >= seen[: state.keys])[state["waiting"] == 1].any():

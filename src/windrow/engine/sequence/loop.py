@@ -1,6 +1,6 @@
 """The loop over events around a step function: all deterministic windows run through it.
 
-    step(parameters, state, rank, time, x0, ..) -> (state, before, begins, behind)
+    step(parameters, state, time, x0, ..) -> (state, before, begins, behind)
 
     before   this many of the oldest open windows end, without this event
     begins   this many windows begin with this event
@@ -44,7 +44,7 @@ def _lines(indent: int, lines: list[str]) -> str:
 def _builtin(columns: int, kinds: str) -> list[str]:
     """The call of a built-in step, which gives the state back as it took it."""
     state, new = (f"({_list(letter, len(kinds))})" for letter in "ab")
-    given = f"parameters, {state}, rank, times[i], {_list('x', columns, '[i]')}"
+    given = f"parameters, {state}, times[i], {_list('x', columns, '[i]')}"
     return [f"{new}, before, begins, behind = step({given})"]
 
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from windrow.engine.cache import jit
-from windrow.engine.sequence.queues import KeyQueues, ranges
+from windrow.engine.sequence.queues import BEGIN, END, KeyQueues
 from windrow.engine.sequence.run import Windows
 from windrow.engine.sequence.state import required
 from windrow.errors import LimitError
@@ -33,55 +33,57 @@ def too_many_open(window: str) -> LimitError:
 
 
 @jit
-def pair_up(  # type: ignore[no-untyped-def]
-    keys, low, high, begun_to, ended_to, old_rank, old_time, new_rank, new_time, key, begin, start
-):
-    """Say of each window that ended in a run which one it was: write `key`, `begin` and `start`.
+def pair_up(keys, begun_to, ended_to, edges, numbers, ticks, begun_rank, begun_time, found, start):  # type: ignore[no-untyped-def]
+    """Say of each window that ended in a run which one it was, and take it out of its queue: its key and first rank into
+    `found`, and its time into `start`.
 
-    Segment s is key `keys[s]`; its queue is `low[s] .. high[s]-1` of `old_rank` and `old_time`, and
-    behind it the entries of `new_rank` and `new_time` up to `begun_to[s]`. `ended_to[s]` windows have
-    ended up to the end of the segment.
+    Segment s is key `keys[s]`; behind its queue come the entries of `begun_rank` and `begun_time` up to `begun_to[s]`.
+    `ended_to[s]` windows have ended up to the end of the segment. How many windows of each segment stay for the queue is
+    written to `begun_to`, and those are moved to the front of `begun_rank` and `begun_time`.
     """
-    new = 0
-    j = 0
+    new = j = stay = 0
     for s in range(keys.shape[0]):
-        old = low[s]
+        k = keys[s]
         while j < ended_to[s]:
-            key[j] = keys[s]
-            if old < high[s]:
-                begin[j], start[j] = old_rank[old], old_time[old]
-                old += 1
+            found[0, j] = k
+            if edges[BEGIN, k] < edges[END, k]:
+                found[1, j], start[j] = numbers[0, edges[BEGIN, k]], ticks[0, edges[BEGIN, k]]
+                edges[BEGIN, k] += 1
             else:
-                begin[j], start[j] = new_rank[new], new_time[new]
+                found[1, j], start[j] = begun_rank[new], begun_time[new]
                 new += 1
             j += 1
-        new = begun_to[s]
+        old = stay
+        while new < begun_to[s]:
+            begun_rank[stay], begun_time[stay] = begun_rank[new], begun_time[new]
+            stay += 1
+            new += 1
+        begun_to[s] = stay - old
+    return stay
 
 
 @jit
-def count_since(keys, since, begin, end, rank, count):  # type: ignore[no-untyped-def]
-    """How many windows of each key begin at `since[s]` or later: those at the end of its queue."""
-    for s in range(keys.shape[0]):
-        i = end[keys[s]]
-        while i > begin[keys[s]] and rank[i - 1] >= since[s]:
-            i -= 1
-        count[s] = end[keys[s]] - i
+def list_since(keys, since, edges, numbers):  # type: ignore[no-untyped-def]
+    """Key and rank of the windows of each key that begin at `since[s]` or later, at the end of its queue."""
+    total = 0
+    for fill in range(2):
+        out = np.empty((2, total if fill else 0), np.int64)
+        total = 0
+        for s in range(keys.shape[0]):
+            i = edges[END, keys[s]]
+            while i > edges[BEGIN, keys[s]] and numbers[0, i - 1] >= since[s]:
+                i -= 1
+                if fill:
+                    out[0, total], out[1, total] = keys[s], numbers[0, i]
+                total += 1
+    return out
 
 
 class OpenWindows(KeyQueues):
-    """See the module."""
+    """Windows by the rank and the time of their first event."""
 
     def __init__(self, tick: np.dtype[Any]) -> None:
-        super().__init__((np.int64, tick))
-        self.tick = tick
-
-    @property
-    def rank(self) -> np.ndarray:
-        return self.columns[0]
-
-    @property
-    def time(self) -> np.ndarray:
-        return self.columns[1]
+        super().__init__(1, 1, tick)
 
     def apply(
         self,
@@ -90,44 +92,34 @@ class OpenWindows(KeyQueues):
         begun: tuple[np.ndarray, np.ndarray],
         ended: tuple[np.ndarray, np.ndarray],
     ) -> Windows:
-        """Windows that ended in a run; take them from the queues and add those that began.
+        """Windows that ended in a run; take them from the queues and add those that began and did not end.
 
         `counts` are how many windows had begun and ended at the end of each segment, `begun` their
-        ranks and times, `ended` the ranks behind them and the ticks they end at.
+        ranks and times, `ended` the ranks behind them and the ticks they end at. The former three are written over.
         """
         size = len(ended[0])
-        key, begin = np.empty(size, np.int64), np.empty(size, np.int64)
-        start = np.empty(size, self.tick)
-        if size:
-            queues = (self.begin[keys], self.end[keys])
-            pair_up(keys, *queues, *counts, self.rank, self.time, *begun, key, begin, start)
-        if len(begun[0]):
-            self.push(keys, np.diff(counts[0], prepend=0), begun)
-        if size:
-            self.pop(keys, np.diff(counts[1], prepend=0))
-        return Windows(key, begin, ended[0], ended[1], start)
+        found, start = np.empty((2, size), np.int64), np.empty(size, self.ticks.dtype)
+        queues = (self.edges, self.numbers, self.ticks)
+        stay = pair_up(keys, *counts, *queues, *begun, found, start)
+        self.rows -= size - (len(begun[0]) - stay)
+        if stay:
+            self.push(keys, counts[0], begun[0][None, :stay], begun[1][None, :stay])
+        return Windows(found[0], found[1], ended[0], ended[1], start)
 
     def since(self, keys: np.ndarray, ranks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Key and rank of the windows of each of these keys that begin at `ranks` or later."""
-        count = np.empty(len(keys), np.int64)
-        count_since(keys, ranks, self.begin, self.end, self.rank, count)
-        end = self.end[keys]
-        return np.repeat(keys, count), self.rank[ranges(end - count, end)]
-
-    def copy(self) -> OpenWindows:
-        twin = OpenWindows(self.tick)
-        twin.__dict__.update(super().copy().__dict__)
-        return twin
+        key, rank = list_since(keys, ranks, self.edges, self.numbers)
+        return key, rank
 
     def save(self) -> dict[str, np.ndarray]:
-        key, (rank, time) = self.all()
+        key, (rank,), (time,) = self.all()
         return {"open_key": key, "open_rank": rank, "open_time": time}
 
     def load(self, arrays: dict[str, np.ndarray], keys: int, seen: np.ndarray | None) -> None:
         """The opposite of `save`; a ValueError if the arrays are not what `save` gives."""
         key = required(arrays, "open_key", np.int64)
         rank = required(arrays, "open_rank", np.int64, len(key))
-        time = required(arrays, "open_time", self.tick, len(key))
+        time = required(arrays, "open_time", self.ticks.dtype, len(key))
         if len(key) > MOST_OPEN:
             raise ValueError("more windows are open than may be")
         same = key[1:] == key[:-1]
@@ -140,4 +132,4 @@ class OpenWindows(KeyQueues):
         if seen is not None and len(key) and (rank >= seen[key]).any():
             raise ValueError("an open window begins with an event that has not been seen")
         self.grow(keys)
-        self.fill(key, (rank, time))
+        self.fill(key, rank[None], time[None])

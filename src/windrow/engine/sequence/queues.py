@@ -12,7 +12,6 @@ queue without room moves to the end of the columns. What it leaves behind stays 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,27 +20,11 @@ from windrow.engine.cache import jit
 
 # Columns are packed once they have more than so many places for each row, each key, and besides.
 PLACES_PER_ROW, PLACES_PER_KEY, SPARE = 8, 4, 256
+# Packed columns keep their memory up to so many times of what they use: in a steady stream they need it again.
+MOST_ROOM = 32
+BEGIN, END, LIMIT = range(3)
 
-Mark = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, int]
-
-
-@jit
-def make_room(keys, counts, begin, end, limit, used, source, target, size):  # type: ignore[no-untyped-def]
-    """Give queues without room for `counts` more rows a new place behind `used`; how much is used then, and moves.
-
-    Move m takes `size[m]` rows from `source[m]` to `target[m]`.
-    """
-    moves = 0
-    for s in range(keys.shape[0]):
-        k = keys[s]
-        if end[k] + counts[s] > limit[k]:
-            held = end[k] - begin[k]
-            source[moves], target[moves], size[moves] = begin[k], used, held
-            begin[k], end[k] = used, used + held
-            used += 2 * (held + counts[s]) + 2
-            limit[k] = used
-            moves += 1
-    return used, moves
+Mark = tuple[np.ndarray, np.ndarray, int]
 
 
 @jit
@@ -60,29 +43,61 @@ def ranges(low, high):  # type: ignore[no-untyped-def]
 
 
 @jit
-def lengthen(keys, counts, end):  # type: ignore[no-untyped-def]
-    """The places of `counts[s]` more rows behind those of each key, which are in its queue from now on."""
-    total = 0
+def make_room(keys, counts, edges, used, numbers, ticks):  # type: ignore[no-untyped-def]
+    """Let the queues of these keys have room for `counts` more rows; those without move behind `used`.
+
+    How much of the columns is used then; if there is not so much, nothing is done, and it is told as a negative number.
+    """
+    need = used
     for s in range(keys.shape[0]):
-        total += counts[s]
-    out = np.empty(total, np.int64)
-    n = 0
+        k = keys[s]
+        if edges[END, k] + counts[s] > edges[LIMIT, k]:
+            need += 2 * (edges[END, k] - edges[BEGIN, k] + counts[s]) + 2
+    if need > numbers.shape[1]:
+        return -need
     for s in range(keys.shape[0]):
-        for _ in range(counts[s]):
-            out[n] = end[keys[s]]
-            end[keys[s]] += 1
-            n += 1
-    return out
+        k = keys[s]
+        if edges[END, k] + counts[s] > edges[LIMIT, k]:
+            begin, held = edges[BEGIN, k], edges[END, k] - edges[BEGIN, k]
+            for c in range(numbers.shape[0]):
+                for i in range(held):
+                    numbers[c, used + i] = numbers[c, begin + i]
+            for c in range(ticks.shape[0]):
+                for i in range(held):
+                    ticks[c, used + i] = ticks[c, begin + i]
+            edges[BEGIN, k], edges[END, k] = used, used + held
+            used += 2 * (held + counts[s]) + 2
+            edges[LIMIT, k] = used
+    return used
+
+
+@jit
+def push_rows(keys, counts, edges, numbers, ticks, new_numbers, new_ticks):  # type: ignore[no-untyped-def]
+    """Write counts[s] new rows behind those of key keys[s]: how many in all."""
+    row = 0
+    for s in range(keys.shape[0]):
+        end = edges[END, keys[s]]
+        for c in range(numbers.shape[0]):
+            for i in range(counts[s]):
+                numbers[c, end + i] = new_numbers[c, row + i]
+        for c in range(ticks.shape[0]):
+            for i in range(counts[s]):
+                ticks[c, end + i] = new_ticks[c, row + i]
+        row += counts[s]
+        edges[END, keys[s]] = end + counts[s]
+    return row
 
 
 class KeyQueues:
-    """A queue of rows for each key; `dtypes` are those of the columns."""
+    """A queue of rows for each key: columns of int64 are the rows of `numbers`, columns of times those of `ticks`.
 
-    def __init__(self, dtypes: Sequence[Any]) -> None:
-        self.columns = [np.empty(0, dtype) for dtype in dtypes]
-        self.begin = np.zeros(0, np.int64)
-        self.end = np.zeros(0, np.int64)
-        self.limit = np.zeros(0, np.int64)
+    `edges` are the rows BEGIN, END and LIMIT: where each queue begins and ends, and how far it may go.
+    """
+
+    def __init__(self, numbers: int, ticks: int, tick: np.dtype[Any]) -> None:
+        self.numbers = np.empty((numbers, 0), np.int64)
+        self.ticks = np.empty((ticks, 0), tick)
+        self.edges = np.zeros((3, 0), np.int64)
         self.used = 0
         self.rows = 0
 
@@ -90,100 +105,94 @@ class KeyQueues:
         """How many rows all queues have."""
         return self.rows
 
+    @property
+    def begin(self) -> np.ndarray:
+        return self.edges[BEGIN]
+
+    @property
+    def end(self) -> np.ndarray:
+        return self.edges[END]
+
     def grow(self, keys: int) -> None:
         """Know `keys` keys; those that are new have no rows."""
-        known = len(self.begin)
+        known = self.edges.shape[1]
         if keys > known:
-            more = np.zeros(max(keys, 2 * known) - known, np.int64)
-            self.begin = np.concatenate([self.begin, more])
-            self.end = np.concatenate([self.end, more])
-            self.limit = np.concatenate([self.limit, more])
+            more = np.zeros((3, max(keys, 2 * known) - known), np.int64)
+            self.edges = np.concatenate([self.edges, more], axis=1)
 
     def counts(self, keys: np.ndarray) -> np.ndarray:
         """How many rows the queues of these keys have."""
-        return self.end[keys] - self.begin[keys]
+        count: np.ndarray = self.edges[END, keys] - self.edges[BEGIN, keys]
+        return count
 
     def places(self, keys: np.ndarray) -> np.ndarray:
         """Where the rows of these keys are, key after key."""
-        return ranges(self.begin[keys], self.end[keys])
+        places: np.ndarray = ranges(self.edges[BEGIN, keys], self.edges[END, keys])
+        return places
 
-    def extend(self, used: int) -> None:
-        """Have columns of at least `used` places."""
-        room = len(self.columns[0])
-        if used > room:
-            for i, column in enumerate(self.columns):
-                wider = np.empty(max(used, 2 * room), column.dtype)
-                wider[:room] = column
-                self.columns[i] = wider
+    def make_room(self, keys: np.ndarray, counts: np.ndarray) -> None:
+        """Have room for so many more rows of these keys, which are different."""
+        used = make_room(keys, counts, self.edges, self.used, self.numbers, self.ticks)
+        if used < 0:
+            self._allocate(max(-used, 2 * self.used), slice(0, self.used), slice(0, self.used))
+            used = make_room(keys, counts, self.edges, self.used, self.numbers, self.ticks)
+        self.used = used
 
-    def push(self, keys: np.ndarray, counts: np.ndarray, columns: Sequence[np.ndarray]) -> None:
+    def _allocate(self, room: int, source: Any, target: Any) -> None:
+        """Have columns with so many places, and the rows of places `source` at `target`."""
+        numbers, ticks = self.numbers, self.ticks
+        self.numbers = np.empty((len(numbers), room), np.int64)
+        self.ticks = np.empty((len(ticks), room), ticks.dtype)
+        self.numbers[:, target], self.ticks[:, target] = numbers[:, source], ticks[:, source]
+
+    def push(self, keys: np.ndarray, counts: np.ndarray, numbers: np.ndarray, ticks: np.ndarray) -> None:
         """Add rows, `counts[s]` of them behind those of key keys[s]; keys are different."""
-        moves = np.empty((3, len(keys)), np.int64)
-        self.used, moved = make_room(keys, counts, self.begin, self.end, self.limit, self.used, *moves)
-        if moved:
-            self.extend(self.used)
-            source, target, size = moves[:, :moved]
-            if size.any():
-                there, here = ranges(target, target + size), ranges(source, source + size)
-                for column in self.columns:
-                    column[there] = column[here]
-        at = lengthen(keys, counts, self.end)
-        for column, values in zip(self.columns, columns, strict=True):
-            column[at] = values
-        self.rows += len(at)
+        self.make_room(keys, counts)
+        self.rows += push_rows(keys, counts, self.edges, self.numbers, self.ticks, numbers, ticks)
 
     def pop(self, keys: np.ndarray, counts: np.ndarray) -> None:
         """Take so many rows from the front of each queue."""
-        self.begin[keys] += counts
+        self.edges[BEGIN, keys] += counts
         self.rows -= int(counts.sum())
 
     def clear(self, keys: np.ndarray) -> None:
         """Take all rows of these keys; what is pushed next goes elsewhere, so that they can be restored."""
         self.rows -= int(self.counts(keys).sum())
-        self.begin[keys] = self.end[keys] = self.limit[keys] = 0
+        self.edges[:, keys] = 0
 
     def mark(self, keys: np.ndarray) -> Mark:
         """What `restore` needs to bring the rows of these keys back, until `settle`: O(keys)."""
-        return keys, self.begin[keys], self.end[keys], self.limit[keys], self.rows
+        return keys, self.edges[:, keys], self.rows
 
     def restore(self, mark: Mark) -> None:
-        keys, self.begin[keys], self.end[keys], self.limit[keys], self.rows = mark
+        keys, self.edges[:, mark[0]], self.rows = mark
 
     def settle(self) -> None:
         """No mark is needed any more: pack the columns if most of them is unused."""
-        if self.used <= PLACES_PER_ROW * self.rows + PLACES_PER_KEY * len(self.begin) + SPARE:
+        if self.used <= PLACES_PER_ROW * self.rows + PLACES_PER_KEY * self.edges.shape[1] + SPARE:
             return
         size = self.end - self.begin
         rows = ranges(self.begin, self.end)
-        room = 2 * size
-        self.limit = np.cumsum(room)
-        self.begin = self.limit - room
-        self.end = self.begin + size
-        self.used = int(self.limit[-1])
+        limit = np.cumsum(2 * size)
+        self.edges = np.array([limit - 2 * size, limit - size, limit])
+        self.used = int(limit[-1])
         there = ranges(self.begin, self.end)
-        for i, column in enumerate(self.columns):
-            self.columns[i] = np.empty(self.used, column.dtype)
-            self.columns[i][there] = column[rows]
+        if self.numbers.shape[1] > MOST_ROOM * self.used + SPARE:
+            self._allocate(self.used, rows, there)
+        else:
+            self.numbers[:, there], self.ticks[:, there] = self.numbers[:, rows], self.ticks[:, rows]
 
-    def copy(self) -> KeyQueues:
-        twin = KeyQueues.__new__(KeyQueues)
-        twin.columns = [column.copy() for column in self.columns]
-        twin.begin, twin.end, twin.limit = self.begin.copy(), self.end.copy(), self.limit.copy()
-        twin.used, twin.rows = self.used, self.rows
-        return twin
-
-    def all(self) -> tuple[np.ndarray, list[np.ndarray]]:
+    def all(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The key of each row and the columns, key after key."""
-        size = self.end - self.begin
         at = ranges(self.begin, self.end)
-        return np.repeat(np.arange(len(size)), size), [column[at] for column in self.columns]
+        key = np.repeat(np.arange(self.edges.shape[1]), self.end - self.begin)
+        return key, self.numbers[:, at], self.ticks[:, at]
 
-    def fill(self, key: np.ndarray, columns: Sequence[np.ndarray]) -> None:
+    def fill(self, key: np.ndarray, numbers: np.ndarray, ticks: np.ndarray) -> None:
         """Add rows of many keys, sorted by key."""
         head = np.flatnonzero(np.diff(key, prepend=-1))
-        self.push(key[head], np.diff(np.append(head, len(key))), columns)
+        self.push(key[head], np.diff(np.append(head, len(key))), numbers, ticks)
 
     @property
     def nbytes(self) -> int:
-        arrays = (*self.columns, self.begin, self.end, self.limit)
-        return int(sum(array.nbytes for array in arrays))
+        return int(self.numbers.nbytes + self.ticks.nbytes + self.edges.nbytes)

@@ -21,7 +21,6 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.engine.arrays import ranges
-from windrow.measure import Tick
 
 
 @dataclass
@@ -29,18 +28,16 @@ class Run:
     """Events of several keys, released together.
 
     `times` has one tick per row, `keys` the key number of each segment (ascending, distinct), and
-    segment s is the rows `bounds[s] .. bounds[s+1]-1`, never none. `seen` counts, by key number, the
-    events released before. Everything before `frontier` is released, and later ties of events at it
-    may still come. `tail_times(keys, ranks)` gives the times of events of earlier runs that lie in
-    the tail of a discretizer.
+    segment s is the rows `bounds[s] .. bounds[s+1]-1`, never none, the first of which has the rank
+    `ranks[s]`. Later ties of its last events may still come. `tail_times(keys, ranks)` gives the times of
+    events of earlier runs that lie in the tail of a discretizer.
     """
 
     batch: pa.RecordBatch
     times: np.ndarray
     keys: np.ndarray
     bounds: np.ndarray
-    seen: np.ndarray
-    frontier: Tick
+    ranks: np.ndarray
     tail_times: Callable[[np.ndarray, np.ndarray], np.ndarray]
 
     @property
@@ -49,14 +46,18 @@ class Run:
         return int(self.keys[-1]) + 1 if len(self.keys) else 0
 
     @cached_property
-    def ranks(self) -> np.ndarray:
-        """The rank of the first row of each segment."""
-        return self.seen[self.keys]
-
-    @cached_property
     def lengths(self) -> np.ndarray:
         """The number of rows in each segment."""
         return self.bounds[1:] - self.bounds[:-1]
+
+    def without(self, count: np.ndarray) -> Run:
+        """The same without so many rows at the front of each segment."""
+        left = np.flatnonzero(self.lengths > count)
+        low, high = (self.bounds[:-1] + count)[left], self.bounds[1:][left]
+        rows, bounds = ranges(low, high), np.append(0, np.cumsum(high - low))
+        batch = self.batch.take(pa.array(rows))
+        ranks = (self.ranks + count)[left]
+        return Run(batch, self.times[rows], self.keys[left], bounds, ranks, self.tail_times)
 
 
 @dataclass

@@ -17,7 +17,7 @@ import numpy as np
 
 from windrow.engine.compiler import kernel
 from windrow.engine.numbers import frozen
-from windrow.engine.sequence.base import NEVER, Discretizer
+from windrow.engine.sequence.base import NEVER, Discretizer, require_flags
 from windrow.engine.sequence.loop import (
     FINE,
     NEED_ROOM,
@@ -122,23 +122,18 @@ class Stepped(Discretizer):
         return windows.where(long)
 
     def close(self, seen: np.ndarray, last_time: np.ndarray) -> Windows:
-        key, (rank, time) = self.open.all()
+        key, (rank,), (time,) = self.open.all()
         self.open.clear(np.arange(self.state.keys))
         self.state.reset()
         return self.long_enough(Windows(key, rank, seen[key], after(last_time[key]), time))
-
-    def anchors(self) -> tuple[np.ndarray, np.ndarray]:
-        key, (rank, _) = self.open.all()
-        return key, rank
 
     def anchors_of(self, keys: np.ndarray, since: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         return self.open.since(keys, since)
 
     def first_anchor(self, keys: np.ndarray) -> np.ndarray:
         first = np.full(len(keys), NEVER)
-        begin = self.open.begin[keys]
-        some = np.flatnonzero(begin < self.open.end[keys])
-        first[some] = self.open.rank[begin[some]]
+        some = np.flatnonzero(self.open.counts(keys))
+        first[some] = self.open.numbers[0, self.open.begin[keys[some]]]
         return first
 
     def grow(self, keys: int) -> None:
@@ -160,13 +155,7 @@ class Stepped(Discretizer):
         self.state.put(keys, other.state.take(keys))
         at = other.open.places(keys)
         self.open.clear(keys)
-        self.open.push(keys, other.open.counts(keys), [column[at] for column in other.open.columns])
-
-    def copy(self) -> Self:
-        twin = type(self).__new__(type(self))
-        twin.__dict__.update(self.__dict__)
-        twin.state, twin.open = self.state.copy(), self.open.copy()
-        return twin
+        self.open.push(keys, other.open.counts(keys), other.open.numbers[:, at], other.open.ticks[:, at])
 
     def save(self) -> dict[str, np.ndarray]:
         return self.state.save() | self.open.save()
@@ -183,6 +172,11 @@ class Stepped(Discretizer):
         count = queues.counts(np.arange(state.keys))
         if "opened" in state.fields and not np.array_equal(state["opened"], count):
             raise ValueError("a key has other windows open than its state says")
+        if "begun" in state.fields:
+            begun = state["begun"]
+            require_flags(begun.view(np.uint64), what="whether an event was seen")
+            if (count > 0)[begun == 0].any():
+                raise ValueError("a key has windows open before its first event")
 
     @property
     def nbytes(self) -> int:

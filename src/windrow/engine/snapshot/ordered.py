@@ -13,25 +13,26 @@ import pyarrow as pa
 
 from windrow.engine.ordered.changelog import Given
 from windrow.engine.ordered.engine import Ordered
-from windrow.engine.ordered.slices import Slices
+from windrow.engine.ordered.slices import RANK, Slices
 from windrow.engine.ordered.track import Found, Track
 from windrow.engine.ordered.waiting import Chunk
 from windrow.engine.snapshot import common
-from windrow.engine.snapshot.parts import Reader, Writer, known_tick, number, tick_of
+from windrow.engine.snapshot.parts import Reader, Writer, known_tick, number
 from windrow.errors import StateError
 
 FOUND = (*Found.NUMBERS, *Found.TICKS)
+SLICES = ("rank", "opening", "closing", "first", "last")
 
 
 def write(writer: Writer, engine: Ordered, prefix: str) -> dict[str, Any]:
     """Write arrays; what JSON says beside them."""
     engine.grow()
     track, count = engine.settled, engine.keys.count
-    key, columns = track.slices.all()
+    key, numbers, ticks = track.slices.all()
     writer.array(prefix + "slices key", key)
-    for name, column in zip(Slices.NAMES[:-1], columns[:-1], strict=True):
+    for name, column in zip(SLICES, (*numbers[:-1], *ticks), strict=True):
         writer.array(f"{prefix}slices {name}", column)
-    common.write_stores(writer, engine, prefix, columns[-1], 1)
+    common.write_stores(writer, engine, prefix, numbers[-1], 1)
     for name in ("seen", "last", "cut"):
         writer.array(prefix + name, getattr(track, name)[:count])
     found = Found.joined([Found.empty(track.tick), *track.found])
@@ -44,7 +45,7 @@ def write(writer: Writer, engine: Ordered, prefix: str) -> dict[str, Any]:
     for field in fields(Given):
         writer.array(f"{prefix}given {field.name}", getattr(given, field.name))
     _write_waiting(writer, engine, prefix)
-    return {"frontier": number(engine.frontier), "born": number(engine.born)}
+    return {"frontier": number(engine.frontier)}
 
 
 def _write_waiting(writer: Writer, engine: Ordered, prefix: str) -> None:
@@ -63,7 +64,6 @@ def read(reader: Reader, engine: Ordered, about: dict[str, Any], prefix: str) ->
     """The opposite of `write`."""
     measure = engine.measure
     engine.frontier = known_tick(measure, about["frontier"], "up to when events are in order")
-    engine.born = tick_of(measure, about["born"])
     engine.grow()
     _read_slices(reader, engine, prefix)
     _read_track(reader, engine, engine.settled, prefix)
@@ -80,18 +80,18 @@ def _require_keys(key: np.ndarray, keys: int) -> None:
 def _read_slices(reader: Reader, engine: Ordered, prefix: str) -> None:
     slices = engine.settled.slices
     key = reader.array(prefix + "slices key", np.int64)
-    dtypes = [column.dtype for column in slices.columns]
-    names = Slices.NAMES[:-1]
-    columns = [reader.array(f"{prefix}slices {n}", d) for n, d in zip(names, dtypes[:-1], strict=True)]
+    tick = engine.settled.tick
+    dtypes = (np.dtype(np.int64),) * 3 + (tick,) * 2
+    columns = [reader.array(f"{prefix}slices {n}", d) for n, d in zip(SLICES, dtypes, strict=True)]
     if any(len(column) != len(key) for column in columns):
         raise StateError("the columns of the snapshot's slices are not of one length")
     _require_keys(key, engine.keys.count)
-    rank, first, last, opening, closing, marked = columns
+    rank, opening, closing, first, last = columns
     step = np.diff(key)
     disordered = (np.diff(rank) <= 0) | (first[1:] < last[:-1])
     if np.any(step < 0) or np.any((step == 0) & disordered) or np.any(last < first):
         raise StateError("the snapshot's slices are not in order")
-    if np.any(rank < 0) or np.any(opening < 0) or np.any(closing < 0) or np.any(marked > 1):
+    if np.any(rank < 0) or np.any(opening < 0) or np.any(closing < 0):
         raise StateError("the snapshot's slices are not in the order of their events")
     if not ((first >= engine.lowest) & (last <= engine.highest)).all():
         raise StateError("the snapshot's slices lie outside the times that the query can handle")
@@ -102,15 +102,17 @@ def _read_slices(reader: Reader, engine: Ordered, prefix: str) -> None:
     common.read_stores(reader, engine, prefix, count, 1)
     if np.any(engine.presence.n[:count] < 1):
         raise StateError("the snapshot has slices without events")
-    slices.fill(key, [*columns, np.arange(count)])
+    slices.fill(key, np.array([rank, opening, closing, np.arange(count)]), np.array([first, last], tick))
 
 
 def _read_track(reader: Reader, engine: Ordered, track: Track, prefix: str) -> None:
     keys, slices = engine.keys.count, track.slices
     seen, last = reader.array(prefix + "seen", np.int64), reader.array(prefix + "last", track.tick)
-    cut = reader.array(prefix + "cut", bool)
+    cut = reader.array(prefix + "cut", np.int64)
     if not len(seen) == len(last) == len(cut) == keys or np.any((seen < 0) | (seen >= 2**62)):
         raise StateError("the snapshot's counts of events do not fit its keys")
+    if np.any((cut < 0) | (cut > 1)):
+        raise StateError("the snapshot does not say whether a slice ends")
     track.seen[:keys], track.last[:keys], track.cut[:keys] = seen, last, cut
     engine.waiting.passed[:keys] = seen
     for i, (_, discretizer) in enumerate(track.discretizers):
@@ -119,7 +121,7 @@ def _read_track(reader: Reader, engine: Ordered, track: Track, prefix: str) -> N
         except ValueError as problem:
             raise StateError(f"discretizer {i} of the snapshot: {problem}") from problem
     # The live slices of a key follow one another up to the last event that was released.
-    key, (rank, *_, slot) = slices.all()
+    key, (rank, *_, slot), _ = slices.all()
     following = seen[key]
     same = key[1:] == key[:-1]
     following[:-1][same] = rank[1:][same]
@@ -127,7 +129,7 @@ def _read_track(reader: Reader, engine: Ordered, track: Track, prefix: str) -> N
         raise StateError("the snapshot's slices hold other events than those that there were")
     track.found = _read_found(reader, track, prefix, keys)
     for _, discretizer in track.discretizers:
-        _require_cut(slices, *discretizer.anchors(), seen)
+        _require_cut(slices, *discretizer.anchors_of(np.arange(keys), np.zeros(keys, np.int64)), seen)
         tail = discretizer.tail(seen, np.arange(keys))
         if tail is not None:
             _require_apart(slices, tail, seen, engine.presence.n)
@@ -159,13 +161,13 @@ def _require_cut(slices: Slices, key: np.ndarray, rank: np.ndarray, seen: np.nda
     """A StateError if a slice does not begin at each of these ranks."""
     at = slices.at_rank(key, rank)
     inside = at < slices.end[key]
-    if not inside.all() or np.any(slices.rank[at] != rank):
+    if not inside.all() or np.any(slices.numbers[RANK, at] != rank):
         raise StateError("the windows of the snapshot begin or end where no slice does")
 
 
 def _require_apart(slices: Slices, tail: np.ndarray, seen: np.ndarray, sizes: np.ndarray) -> None:
     """A StateError if an event of a tail is not a slice of its own."""
-    key, (rank, *_, slot) = slices.all()
+    key, (rank, *_, slot), _ = slices.all()
     inside = rank >= tail[key]
     held = np.bincount(key[inside], minlength=len(tail))
     if np.any(tail < 0) or np.any(sizes[slot[inside]] != 1) or np.any(held != np.maximum(seen - tail, 0)):
