@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from windrow.measure import Measure
+from windrow.spark.task import Work
 
 # Columns that travel before those of the inputs; no user's column is likely to be called so.
 TIME, TAG = "windrow time", "windrow tag"
@@ -37,7 +38,7 @@ class Port:
 
 
 @dataclass(frozen=True)
-class BucketSpec:
+class BucketSpec(Work):
     """What a bucket runs, and on which rows.
 
     `recipe` makes the operator, `described` is what it does; `measure` is that of the time by which rows are
@@ -58,3 +59,6 @@ class BucketSpec:
         """A fresh operator on this clock."""
         kind, args, options = pickle.loads(self.recipe)
         return kind(*args, **options, **({"clock": clock} if self.measure is None else {}))
+
+    def _told(self) -> list[str]:
+        return [self.described]

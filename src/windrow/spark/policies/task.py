@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from windrow.spark.policies.rows import BucketSpec
-from windrow.spark.task import Work
 
 if TYPE_CHECKING:
     from windrow.spark.micro_batch import MicroBatch
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class PolicyTask(BucketSpec, Work):
+class PolicyTask(BucketSpec):
     """A bucket of an operator over policy windows, with what Spark's stages ask of it."""
 
     side_rows: bool
@@ -56,6 +55,3 @@ class PolicyTask(BucketSpec, Work):
     def timer(self, operator: BucketRunner, instant: int) -> int:
         """See `Work`: the next move of the watermark, or what is due next on the clock."""
         return operator.due if self.clocked else super().timer(operator, instant)
-
-    def _told(self) -> list[str]:
-        return [self.described]
