@@ -6,7 +6,7 @@ import pytest
 from specimens import SEQUENCES
 
 import windrow as wr
-from windrow.planner.decisions import in_order, keep_tuples, removal, splits
+from windrow.planner.explain import in_order, removal, single_events, splits
 from windrow.planner.sharing import shared
 
 KINDS = {
@@ -25,20 +25,20 @@ def asked(windows, time="ts", ordered=False):
 @pytest.mark.parametrize("ordered", [True, False])
 @pytest.mark.parametrize("kind", KINDS)
 def test_figure_4_events_are_kept_where_their_order_matters_unless_it_is_promised(kind, ordered):
-    decision = keep_tuples(asked(KINDS[kind], ordered=ordered), [])
-    assert decision.answer == ("kept" if kind in ("counts", "data") and not ordered else "dropped")
-    assert ("(r)" in decision.reason) == (kind == "counts" and not ordered)
+    answer, reason = single_events(asked(KINDS[kind], ordered=ordered), []).split(", because ")
+    assert answer == ("kept" if kind in ("counts", "data") and not ordered else "dropped")
+    assert ("(r)" in reason) == (kind == "counts" and not ordered)
 
 
 def test_figure_4_events_are_kept_for_aggregates_that_read_them_again():
-    decision = keep_tuples(asked(KINDS["time"]), ["concat(s)"])
-    assert decision.answer == "kept"
-    assert "concat(s)" in decision.reason
+    answer, reason = single_events(asked(KINDS["time"]), ["concat(s)"]).split(", because ")
+    assert answer == "kept"
+    assert "concat(s)" in reason
 
 
 def test_figure_4_events_without_an_end_are_kept():
-    assert keep_tuples(asked(KINDS["time"], wr.span("a", "b", id="i")), []).answer == "kept"
-    assert keep_tuples(asked(KINDS["time"], wr.span("a", "b")), []).answer == "dropped"
+    assert single_events(asked(KINDS["time"], wr.span("a", "b", id="i")), []).startswith("kept, ")
+    assert single_events(asked(KINDS["time"], wr.span("a", "b")), []).startswith("dropped, ")
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,11 @@ def test_figure_4_events_without_an_end_are_kept():
 )
 def test_figures_5_and_6_slices_are_never_split_and_keep_their_events(kind, split, removed):
     query = asked(KINDS[kind])
-    assert (splits(query).answer, removal(query).answer) == ("never", "never needed")
-    assert split in splits(query).reason
-    assert removed in removal(query).reason
+    never, why_split = splits(query).split(", because ")
+    never_needed, why_removed = removal(query).split(", because ")
+    assert (never, never_needed) == ("never", "never needed")
+    assert split in why_split
+    assert removed in why_removed
 
 
 @pytest.mark.parametrize("name", SEQUENCES)

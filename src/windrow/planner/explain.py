@@ -14,7 +14,6 @@ from windrow.errors import QueryError
 from windrow.measure import Measure
 from windrow.options import OperatorOptions
 from windrow.planner import spanning
-from windrow.planner.decisions import keep_tuples, removal, splits
 from windrow.planner.merging import estimates, possible, steady_load, width_of
 from windrow.planner.sharing import shared
 from windrow.planner.window_set import FEW, UNMERGED, WindowSet
@@ -352,9 +351,54 @@ def _decisions(part: Part) -> list[str]:
             logged = _is_logged(bound.partial)
         if logged:
             again.append(str(aggregate))
-    rows = (
-        ("single events", keep_tuples(part.query, again)),
-        ("slice splits", splits(part.query)),
-        ("removal from slices", removal(part.query)),
-    )
-    return ["", *(f"{what + ':':<21} {d.answer}, because {d.reason}" for what, d in rows)]
+    said = {
+        "single events": single_events(part.query, again),
+        "slice splits": splits(part.query),
+        "removal from slices": removal(part.query),
+    }
+    return ["", *(f"{what + ':':<21} {decision}" for what, decision in said.items())]
+
+
+# Scotty asks three questions before it processes a tuple (section 4, Figures 4, 5 and 6). Its trees keep tuples in slices, and
+# then split, shift and recompute. Here events whose order matters wait until no earlier one can come, and enter slices in
+# order; so nothing is ever split or taken out. Where a stream promises order, nothing waits.
+
+
+def in_order(query: QuerySpec) -> str:
+    """The windows that depend on the order of events, by name; "" if none does."""
+    return ", ".join(name for name, window in query.windows.items() if window.layout == "ordered")
+
+
+def single_events(query: QuerySpec, read_again: list[str]) -> str:
+    """Figure 4: must single events be kept beside the partials? `read_again` are aggregates that read them anew."""
+    reasons = []
+    if in_order(query) and not query.ordered:
+        reasons.append(
+            f"windows depend on their order ({in_order(query)}): they wait until the watermark less lateness has passed them"
+        )
+    if read_again:
+        reasons.append(
+            f"aggregates read them again for each window that holds them ({', '.join(read_again)})"
+        )
+    if isinstance(query.time, Span) and query.time.id is not None:
+        reasons.append("those without an end are open until it comes")
+    if reasons:
+        return f"kept, because {'; '.join(reasons)}"
+    order = "events come in order" if in_order(query) else "no window depends on their order"
+    return f"dropped, because {order}, and all aggregates are made of partials"
+
+
+def splits(query: QuerySpec) -> str:
+    """Figure 5: can a slice have to be split?"""
+    if in_order(query):
+        return "never, because events enter slices in order, when all edges before them are known"
+    if all(w.layout == "aligned" for w in query.windows.values()):
+        return "never, because all edges are known in advance"
+    return "never, because a new slice only comes to lie between events, and parts none"
+
+
+def removal(query: QuerySpec) -> str:
+    """Figure 6: how are events taken out of a slice?"""
+    counts = any(window.counts for window in query.windows.values())
+    why = "events enter slices in order" if counts else "no window counts events"
+    return f"never needed, because {why}, so none shifts from slice to slice"

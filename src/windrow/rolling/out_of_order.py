@@ -21,6 +21,8 @@ from windrow.aggregates.base import Aggregate, Multiset, Scalars, Sequence, requ
 from windrow.durations import DurationLike, parse_duration
 from windrow.engine.columns import ticks_of
 from windrow.engine.compiler import bound as bind
+from windrow.engine.numbers import frozen
+from windrow.engine.partials.multisets import to_ordinals
 from windrow.engine.stored import Operations
 from windrow.errors import QueryError
 from windrow.measure import INT64_MAX, INT64_MIN, Measure
@@ -89,7 +91,7 @@ class OutOfOrder:
         before = held.cells, held.notes
         try:
             with held.as_before_on_failure(rows.count):
-                held.slide(rows, _codes(ticks), self._begins(greatest), out)
+                held.slide(rows, to_ordinals(ticks), self._begins(greatest), out)
                 answers = held.answers(out[:-1], out[-1], self._where)
         except BaseException:
             held.cells, held.notes = before
@@ -118,7 +120,7 @@ class OutOfOrder:
     def _begins(self, greatest: np.ndarray) -> np.ndarray:
         """The first time, as a code, that is in the window of each event."""
         if self._measure.floating:
-            return _codes(greatest - self._period) + 1
+            return to_ordinals(greatest - self._period) + 1
         period = min(int(self._period), INT64_MAX)
         return np.where(greatest < INT64_MIN + period, INT64_MIN, greatest - period + 1)
 
@@ -161,9 +163,7 @@ class _Entries(Held):
         inputs = super()._inputs(rows)
         if isinstance(self._partial, Scalars) and self._partial.timed:
             place = len(rows.codes)
-            times = self._times.view()
-            times.flags.writeable = False
-            inputs = (*inputs[:place], times, *inputs[place + 1 :])
+            inputs = (*inputs[:place], frozen(self._times), *inputs[place + 1 :])
         return inputs
 
 
@@ -188,28 +188,7 @@ def put_counted(cells, i, partial):
     cells[-1][i] = partial[-1]
 
 
-def count_one(inputs, i):
-    return (np.int64(1),)
-
-
-def count_present(inputs, i):
-    return (np.int64(inputs[-1][i]),)
-
-
-def combine_counts(a, b):
-    return (a[0] + b[0],)
-
-
-def load_count(cells, i):
-    return (cells[0][i],)
-
-
-def put_count(cells, i, partial):
-    cells[0][i] = partial[0]
-
-
 COUNTED = {"combine": combine_counted, "load": load_counted, "put": put_counted}
-COUNT = {"combine": combine_counts, "load": load_count, "put": put_count}
 
 
 @cache
@@ -219,10 +198,7 @@ def _counted(given: Operations, masked: bool) -> Operations:
     Where some inputs may be null, their last column says which ones are not.
     """
     known = {getattr(operations, name): function for name, function in given.functions}
-    if given.dtypes:
-        written = {"lift": lift_present if masked else lift_one, **COUNTED}
-    else:
-        written = {"lift": count_present if masked else count_one, **COUNT}
+    written = {"lift": lift_present if masked else lift_one, **COUNTED}
     return replace(
         given,
         functions=tuple((name, bind(function, known)) for name, function in written.items()),
@@ -230,11 +206,3 @@ def _counted(given: Operations, masked: bool) -> Operations:
         widths=(*given.widths, None),
         identities=(*given.identities, 0),
     )
-
-
-def _codes(ticks: np.ndarray) -> np.ndarray:
-    """Ticks as integers of the same order: floats by their bits."""
-    if ticks.dtype.kind == "i":
-        return ticks
-    bits = (ticks + 0.0).view(np.int64)
-    return bits ^ ((bits >> 63) & INT64_MAX)
