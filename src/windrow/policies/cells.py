@@ -35,7 +35,6 @@ class FoldedCells(InCells):
             key: _store(one) for key, one in {a.key: a for a in asked}.items()
         }
         self._taken = 0
-        inputs.on_recoded(self._recode)
 
     def resize(self, old: int) -> None:
         for store in self._stores.values():
@@ -45,17 +44,13 @@ class FoldedCells(InCells):
         for store in self._stores.values():
             store.reset(cells)
 
-    def _recode(self, column: str, moved: np.ndarray) -> None:
+    def _recode(self, state: WindowState, column: str, moved: np.ndarray) -> None:
         for (columns, *_), store in self._stores.items():
             for position, name in enumerate(columns):
                 if name == column:
                     store.recode(position, moved)
 
-    def settle(self, state: WindowState) -> None:
-        self._inputs.forget(self._held, self._recode)
-
-    def _held(self, column: str) -> np.ndarray:
-        """The codes of a column that cells hold."""
+    def _held_codes(self, state: WindowState, column: str) -> np.ndarray:
         found = [
             store.codes(position)
             for (columns, *_), store in self._stores.items()

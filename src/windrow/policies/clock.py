@@ -11,6 +11,7 @@ windows alive (`weakly`): one that nobody else holds takes its deadline back.
 from __future__ import annotations
 
 import heapq
+import itertools
 import queue
 import threading
 import time
@@ -31,8 +32,9 @@ class Call:
     """A call that is waiting for its instant; `cancelled` calls are dropped when their time comes."""
 
     deadline: int
-    number: int
     function: Callable[[], None] = field(compare=False)
+    # Among calls of one instant, the first to be asked for is made first.
+    number: int = field(default_factory=itertools.count().__next__)
     cancelled: bool = field(default=False, compare=False)
     wake: Callable[[None], None] | None = field(default=None, compare=False)
 
@@ -77,7 +79,6 @@ class RealClock:
     def __init__(self) -> None:
         self._offset = time.time_ns() - time.monotonic_ns()
         self._calls: list[Call] = []
-        self._numbers = 0
         self._lock = threading.Lock()
         # A call may be cancelled by the garbage collector, wherever a thread is: to wake by a queue needs no lock.
         self._woken: queue.SimpleQueue[None] = queue.SimpleQueue()
@@ -90,8 +91,7 @@ class RealClock:
     def call_at(self, deadline: int, function: Callable[[], None]) -> Call:
         """Have `function` called by the clock's thread at `deadline`."""
         with self._lock:
-            self._numbers += 1
-            call = Call(deadline, self._numbers, function, wake=self._woken.put)
+            call = Call(deadline, function, wake=self._woken.put)
             heapq.heappush(self._calls, call)
             if self._thread is None:
                 self._thread = threading.Thread(target=self._run, name="windrow clock", daemon=True)
@@ -136,7 +136,6 @@ class VirtualClock:
             raise QueryError(f"a clock starts at a whole number of nanoseconds since 1970, not {start!r}")
         self._now = start
         self._calls: list[Call] = []
-        self._numbers = 0
 
     def now(self) -> int:
         """Nanoseconds since 1970."""
@@ -144,8 +143,7 @@ class VirtualClock:
 
     def call_at(self, deadline: int, function: Callable[[], None]) -> Call:
         """Have `function` called when the clock is advanced to `deadline` or beyond."""
-        self._numbers += 1
-        call = Call(deadline, self._numbers, function)
+        call = Call(deadline, function)
         heapq.heappush(self._calls, call)
         return call
 

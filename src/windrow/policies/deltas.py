@@ -51,9 +51,9 @@ _NONE = np.empty(0, np.int64)
 
 
 @jit
-def keep_last(numbers, values, taken, last):  # type: ignore[no-untyped-def]
-    """Remember the last value of each partition among the first `taken` rows."""
-    for i in range(taken):
+def keep_last(numbers, values, last):  # type: ignore[no-untyped-def]
+    """Remember the last value of each partition among these rows."""
+    for i in range(numbers.shape[0]):
         last[numbers[i]] = values[i]
 
 
@@ -120,12 +120,6 @@ class DeltaColumn:
             self._measure.scalar(values[row].item()),
             f"a delta policy needs values that never go back in a partition, and this comes after {before!r}",
         )
-
-    def keep(
-        self, numbers: np.ndarray, values: np.ndarray, taken: int, arrays: dict[str, np.ndarray]
-    ) -> None:
-        """Remember how far each partition has come with the first `taken` rows."""
-        keep_last(numbers, values, taken, arrays[f"last {self._role}"])
 
 
 def _threshold(policy: Delta, measure: Measure) -> Any:

@@ -48,7 +48,7 @@ class _Node:
 
 
 class Flow:
-    """See the module.
+    """Operators and the streams between them, checked before the first row.
 
     >>> import pyarrow as pa, windrow as wr
     >>> from windrow import policies as wp

@@ -10,6 +10,7 @@ The loop only says where each row went: its `position`. Folding happens afterwar
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,15 @@ class Folding:
 
     def settle(self, state: WindowState) -> None:
         """Bring what is held in line with what was read, before a row is taken."""
+        self._inputs.settle(partial(self._held_codes, state), partial(self._recode, state))
+
+    def _held_codes(self, state: WindowState, column: str) -> np.ndarray:
+        """The codes of a column of strings that are held."""
+        raise NotImplementedError
+
+    def _recode(self, state: WindowState, column: str, moved: np.ndarray) -> None:
+        """Old codes of a column are moved[old] now."""
+        raise NotImplementedError
 
     def complain(self) -> None:
         """A call is over, and everything is in its place: raise what a summarizer has raised."""

@@ -97,17 +97,6 @@ class Handled(Contents):
         finally:
             settings[of.STOP] = stop
 
-    def _rehearse(self, step: Callable[[], int]) -> np.ndarray:
-        """Run a loop to its end to see which partitions it evicts, as columns of a tape."""
-        machine, settings = self._machine, self._machine.settings
-        wanted, begin = settings.copy(), int(machine.counters[of.TAPE])
-        settings[of.RECORD], settings[of.STOP] = events.mask_of(["partition_eviction"]), 0
-        try:
-            self._drive(step, self._selected)
-            return machine.tape[:, begin : machine.counters[of.TAPE]].copy()
-        finally:
-            settings[:] = wanted
-
     def _event(self) -> Event:
         return Event(self, *(int(value) for value in self._machine.last_event()))
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Bound, Scalars
+from windrow.aggregates.base import Aggregate, Bound, Scalars, Sketch
 from windrow.engine.columns import Coder, settled
 from windrow.engine.numbers import frozen
 from windrow.engine.partials.scalars import lowered
@@ -48,6 +48,11 @@ class Asked:
     def key(self) -> tuple[Any, ...]:
         """Equal for aggregates that share a partial."""
         return self.columns, self.bound.kinds, self.bound.partial
+
+    @property
+    def fixed(self) -> bool:
+        """Whether its partial is of a fixed size; others need the values themselves."""
+        return isinstance(self.bound.partial, (Scalars, Sketch))
 
     @property
     def own(self) -> bool:
@@ -100,13 +105,9 @@ class Inputs:
         self._columns = list(dict.fromkeys([*coded, *counted]))
         self._codes: dict[str, np.ndarray] = {}
         self._valid: dict[str, np.ndarray | None] = {}
-        self._listeners: list[Callable[[str, np.ndarray], None]] = []
+        self._moves: list[tuple[str, np.ndarray]] = []
         # How far from zero the whole numbers of a column have ever been.
         self._farthest = dict.fromkeys(coded, 0)
-
-    def on_recoded(self, listener: Callable[[str, np.ndarray], None]) -> None:
-        """Have `listener(column, old_to_new)` called when new strings have changed the codes of others."""
-        self._listeners.append(listener)
 
     def require(self, batch: pa.RecordBatch) -> None:
         """A DataError if a value has no code."""
@@ -123,19 +124,22 @@ class Inputs:
                 continue
             codes, _, moved = self._coders[name].encode(array)
             if moved is not None and len(moved):
-                for listener in self._listeners:
-                    listener(name, moved)
+                self._moves.append((name, moved))
             self._codes[name] = frozen(codes)
 
     def strings(self, column: str) -> int:
         """How many strings a column has codes for."""
         return len(self._coders[column].dictionary)
 
-    def forget(self, held: Callable[[str], np.ndarray], recode: Callable[[str, np.ndarray], None]) -> None:
-        """Forget strings that nobody holds, of columns in which they may be most.
+    def settle(self, held: Callable[[str], np.ndarray], recode: Callable[[str, np.ndarray], None]) -> None:
+        """New strings have changed the codes of others: bring those that are held in line by `recode(column, old_to_new)`.
 
-        `held(column)` are the codes that are held besides those of the batch, and `recode(column, old_to_new)` changes them.
+        Then forget strings that nobody holds, of columns in which they may be most. `held(column)` are the codes that
+        are held besides those of the batch.
         """
+        moves, self._moves = self._moves, []
+        for name, moved in moves:
+            recode(name, moved)
         for name, coder in self._coders.items():
             if not coder.text or len(coder.dictionary) <= max(FEW_STRINGS, 2 * coder.kept):
                 continue

@@ -49,7 +49,7 @@ from windrow.policies.layout import (
     of,
 )
 from windrow.policies.steps import NOWHERE, begins_slice, close, exceeds, leave, note, row_at, told
-from windrow.policies.subwindows import create, due_again, least, remove, updated
+from windrow.policies.subwindows import create, due_again, next_victim, remove, updated
 
 
 @jit
@@ -109,15 +109,10 @@ def run(  # type: ignore[no-untyped-def]
                     g[of.CHOSEN_AT] < g[of.CHOSEN] or g[of.SUBWINDOWS] >= limit
                 ):
                     phase = 3
-                    if s[of.SELECTION] == by.FUNCTION:
-                        if g[of.CHOSEN_AT] == g[of.CHOSEN]:
-                            note(tape, g, PARTITION_SELECTION, i, p, -1, 0, 0, now)
-                            return leave(g, i, 2, NEEDS_CHOICE)
-                        victim = chosen[g[of.CHOSEN_AT]]
-                        g[of.CHOSEN_AT] += 1
-                    else:
-                        victim = least(table, heap, g, s, p)
-                    g[of.VICTIM] = victim
+                    victim = g[of.VICTIM] = next_victim(table, heap, chosen, g, s, p)
+                    if victim < 0:
+                        note(tape, g, PARTITION_SELECTION, i, p, -1, 0, 0, now)
+                        return leave(g, i, 2, NEEDS_CHOICE)
                     if told(tape, table, g, wanted, stop, PARTITION_EVICTION, i, victim, -1, now):
                         return leave(g, i, phase, STOPPED)
                 else:
@@ -184,7 +179,7 @@ def run(  # type: ignore[no-untyped-def]
                 if told(tape, table, g, wanted, stop, BEFORE_FLUSH, i, p, table[p, of.CELL], now):
                     return leave(g, i, phase, STOPPED)
         if phase == 21:
-            phase = 10
+            phase = 10 if eviction == by.DELTA else 18
             close(table, closed, g, p, folded)
             if told(tape, table, g, wanted, stop, AFTER_FLUSH, i, p, -1, now):
                 return leave(g, i, phase, STOPPED)
@@ -196,17 +191,10 @@ def run(  # type: ignore[no-untyped-def]
                 and (g[of.CHOSEN_AT] < g[of.CHOSEN] or g[of.TOTAL] >= limit)
             ):
                 phase = 11
-                if s[of.SELECTION] == by.FUNCTION and g[of.SUBWINDOWS] > 1:
-                    if g[of.CHOSEN_AT] == g[of.CHOSEN]:
-                        note(tape, g, PARTITION_SELECTION, i, p, -1, 0, 0, now)
-                        return leave(g, i, 10, NEEDS_CHOICE)
-                    victim = chosen[g[of.CHOSEN_AT]]
-                    g[of.CHOSEN_AT] += 1
-                elif s[of.SELECTION] == by.FUNCTION:
-                    victim = p
-                else:
-                    victim = least(table, heap, g, s, p)
-                g[of.VICTIM] = victim
+                victim = g[of.VICTIM] = next_victim(table, heap, chosen, g, s, p)
+                if victim < 0:
+                    note(tape, g, PARTITION_SELECTION, i, p, -1, 0, 0, now)
+                    return leave(g, i, 10, NEEDS_CHOICE)
                 if told(tape, table, g, wanted, stop, PARTITION_EVICTION, i, victim, -1, now):
                     return leave(g, i, phase, STOPPED)
         if phase == 11:
@@ -279,14 +267,10 @@ def run(  # type: ignore[no-untyped-def]
                     ):
                         return leave(g, i, phase, STOPPED)
             elif eviction == by.COUNT and table[p, of.TAIL] - table[p, of.HEAD] >= size:
-                phase = 17
+                phase = 21
                 if told(tape, table, g, wanted, stop, BEFORE_FLUSH, i, p, table[p, of.CELL], now):
                     return leave(g, i, phase, STOPPED)
-        if phase == 17:
-            phase = 18
-            close(table, closed, g, p, folded)
-            if told(tape, table, g, wanted, stop, AFTER_FLUSH, i, p, -1, now):
-                return leave(g, i, phase, STOPPED)
+                continue
         if phase == 18:
             remove(table, heap, dues, g, s, closed, clocked, p)
         i += 1

@@ -19,7 +19,7 @@ import pyarrow as pa
 from windrow.engine.columns import whole
 from windrow.errors import DataError, QueryError
 from windrow.policies import events, fast, layout, loop, timed
-from windrow.policies.deltas import DeltaColumn
+from windrow.policies.deltas import DeltaColumn, keep_last
 from windrow.policies.folding import Folding, InCells
 from windrow.policies.layout import of
 from windrow.policies.log import Log, Regions, storable
@@ -271,9 +271,8 @@ class Machine(WindowState):
 
     def end(self, rows: Rows) -> tuple[np.ndarray, pa.Table | None]:
         """These rows were taken: remember what the next ones need; the events as columns, and their answers."""
-        for role, delta in self.deltas.items():
-            if role in rows.values:
-                delta.keep(rows.numbers, rows.values[role], rows.count, self.partitions.arrays)
+        for role, values in rows.values.items():
+            keep_last(rows.numbers, values, self.partitions.arrays[f"last {role}"])
         written = int(self.counters[of.TAPE])
         columns = self.tape[:, :written]
         self.tape = np.empty((layout.TAPE_WIDTH, max(SMALLEST_TAPE, 5 * written // 4)), np.int64)

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Scalars, Sketch
+from windrow.aggregates.base import Scalars
 from windrow.engine.cache import jit
 from windrow.engine.cutting import Runs
 from windrow.engine.snapshot.parts import Reader, Writer
@@ -115,17 +115,12 @@ class Ranges(Folding):
             key = one.key
             if key not in self._parts:
                 name = self._parts[key] = f"part{len(self._parts)}"
-                if self._is_fixed(one) and one.bound.partial.fields:  # type: ignore[union-attr]
+                if one.fixed and one.bound.partial.fields:  # type: ignore[union-attr]
                     self._operations[name] = {m: operations_of(one.bound, masked=m) for m in (False, True)}
         self._before: Overwritten | None = None
         self._sliced = False
         self._loops: dict[tuple[int, Any], Any] = {}
         self._counting: set[str] = set()
-        inputs.on_recoded(self._recoded)
-        self._moved: list[tuple[str, np.ndarray]] = []
-
-    def _is_fixed(self, one: Asked) -> bool:
-        return isinstance(one.bound.partial, (Scalars, Sketch))
 
     # -- what is kept ------------------------------------------------------------------------------
 
@@ -136,7 +131,7 @@ class Ranges(Folding):
             if name in self._operations:
                 cells = self._operations[name][False].cells(0)
                 arrays |= {f"{name} f{i}": cell for i, cell in enumerate(cells)}
-            elif not self._is_fixed(one):
+            elif not one.fixed:
                 arrays[f"{name} codes"] = np.zeros(0, np.float64 if one.bound.kinds[0] == "f" else np.int64)
         if not arrays:  # something must have places
             self._counting = set(self._columns.values())
@@ -172,7 +167,7 @@ class Ranges(Folding):
     def choose_slices(self, spec: Spec, settings: np.ndarray) -> None:
         if not isinstance(spec, Sliding) or isinstance(spec.partition_eviction, TupleCount):
             return
-        if not all(self._is_fixed(one) for one in self._asked):
+        if not all(one.fixed for one in self._asked):
             return
         if isinstance(spec.eviction, Count) and isinstance(spec.trigger, Count) and spec.eviction.size:
             rows = math.gcd(spec.eviction.size, spec.trigger.size)
@@ -194,20 +189,14 @@ class Ranges(Folding):
 
         return back
 
-    def _recoded(self, column: str, moved: np.ndarray) -> None:
-        self._moved.append((column, moved))
-
     def settle(self, state: WindowState) -> None:
-        """New strings have changed the codes of others, which are held in partials; and nulls may have come."""
+        """As the base does; and nulls may have come, or slices, so that values must be counted from now on."""
         self._before = None
         for columns, name in self._columns.items():
             uneven = self._sliced or self._inputs.present(columns) is not None
             if uneven and name not in self._counting:
                 self._begin_counting(state, name)
-        moves, self._moved = self._moved, []
-        for column, moved in moves:
-            self._recode(state, column, moved)
-        self._inputs.forget(partial(self._held, state), partial(self._recode, state))
+        super().settle(state)
 
     def _codes(self, state: WindowState, column: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """The arrays that hold codes of a column, by place and by partition."""
@@ -216,7 +205,7 @@ class Ranges(Folding):
             name = self._parts[one.key]
             fields = list(enumerate(getattr(one.bound.partial, "fields", ())))
             for position in (p for p, read in enumerate(one.inputs) if read == column):
-                if not self._is_fixed(one):
+                if not one.fixed:
                     by_place.append(state.regions.arrays[f"{name} codes"])
                 for i in (i for i, field in fields if field.code == position):
                     by_place.append(state.regions.arrays[f"{name} f{i}"])
@@ -228,7 +217,7 @@ class Ranges(Folding):
             for array in arrays:
                 array[:] = recoded(array, moved)
 
-    def _held(self, state: WindowState, column: str) -> np.ndarray:
+    def _held_codes(self, state: WindowState, column: str) -> np.ndarray:
         """The codes of a column that windows may still need, and a few other numbers."""
         live = state.partitions.live()
         low, high = (state.partitions.table[live, end] for end in (of.HEAD, of.TAIL))
@@ -251,7 +240,7 @@ class Ranges(Folding):
         first, self._arrived = self._arrived - low, self._arrived + high - low
         for one in {one.key: one for one in self._asked}.values():
             name = self._parts[one.key]
-            if not self._is_fixed(one):
+            if not one.fixed:
                 kept = position[low:high] >= 0
                 codes = self._inputs.codes(one.inputs)[0]
                 arrays[f"{name} codes"][position[low:high][kept]] = codes[low:high][kept]
@@ -309,7 +298,7 @@ class Ranges(Folding):
             n = high - low
             if counts in self._counting:
                 values_between(low, high, arrays[f"{counts} upto"], arrays[f"{counts} own"], n)
-            if not self._is_fixed(one):
+            if not one.fixed:
                 found[one.name] = self._from_codes(state, one, part, low, high)
                 continue
             if part not in made:

@@ -206,6 +206,19 @@ def least(table, heap, g, s, spared):  # type: ignore[no-untyped-def]
 
 
 @jit
+def next_victim(table, heap, chosen, g, s, p):  # type: ignore[no-untyped-def]
+    """The subwindow to evict for a row of partition p; -1 if the user's function has to select some first."""
+    if s[of.SELECTION] != by.FUNCTION:
+        return least(table, heap, g, s, p)
+    if g[of.SUBWINDOWS] == 1 and table[p, of.FLAGS] & LIVE:
+        return p
+    if g[of.CHOSEN_AT] == g[of.CHOSEN]:
+        return -1
+    g[of.CHOSEN_AT] += 1
+    return chosen[g[of.CHOSEN_AT] - 1]
+
+
+@jit
 def rejoin(order, table, heap, dues, g, s, marks):  # type: ignore[no-untyped-def]
     """Enter subwindows that have come from elsewhere into the list and the heaps, in this order."""
     for k in range(order.shape[0]):

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Scalars, Sketch
+from windrow.aggregates.base import Aggregate
 from windrow.engine.snapshot.parts import Reader, Writer
 from windrow.engine.user_functions import bind
 from windrow.errors import QueryError, StateError
@@ -140,7 +140,7 @@ def folding_of(
         return None
     asked = [_asked(name, aggregate, schema) for name, aggregate in aggregates.items()]
     inputs = Inputs(schema, asked)
-    fixed = all(isinstance(one.bound.partial, (Scalars, Sketch)) for one in asked)
+    fixed = all(one.fixed for one in asked)
     return FoldedCells(asked, inputs) if fixed and isinstance(spec, Tumbling) else Ranges(asked, inputs)
 
 

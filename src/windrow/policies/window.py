@@ -131,13 +131,17 @@ class Window(Handled):
             return tape
 
     def _rehearsed(self, rows: Rows, now: int) -> np.ndarray:
-        """The partitions that these rows evict."""
-        undo = Undo(self._machine, rows.numbers)
+        """The evictions of partitions that these rows lead to, as columns of a tape; all is as before then."""
+        machine, settings = self._machine, self._machine.settings
+        undo, wanted, begin = Undo(machine, rows.numbers), settings.copy(), int(machine.counters[of.TAPE])
+        settings[of.RECORD], settings[of.STOP] = events.mask_of(["partition_eviction"]), 0
         try:
-            return self._rehearse(lambda: self._machine.run(rows, now))
+            self._drive(lambda: machine.run(rows, now), self._selected)
+            return machine.tape[:, begin : machine.counters[of.TAPE]].copy()
         finally:
+            settings[:] = wanted
             undo.back()
-            self._machine.rows = rows
+            machine.rows = rows
 
     def _finish_row(self, rows: Rows, now: int, problem: BaseException) -> None:
         """A handler has raised: finish its row, and take those before it."""

@@ -35,7 +35,7 @@ from windrow.schema import require_columns
 
 
 class Aggregate(Windowed):
-    """See the module. `aggregates` are windrow's, by the names of their columns.
+    """Aggregates of each window that is due, or of each group in it. `aggregates` are windrow's, by the names of their columns.
 
     >>> import pyarrow as pa, windrow as wr
     >>> from windrow import policies as wp

@@ -77,7 +77,7 @@ def leave_behind(head, tail, after, gone):  # type: ignore[no-untyped-def]
 
 
 class Chains:
-    """See the module. `gone` and `matched` say of each row whether it has left, and whether it ever had a
+    """A chain of rows for each key. `gone` and `matched` say of each row whether it has left, and whether it ever had a
     match.
     """
 

@@ -61,7 +61,7 @@ def mark_first(key, keys, low, high, fresh):  # type: ignore[no-untyped-def]
 
 
 class Deduplicate(Windowed):
-    """See the module.
+    """Rows without those that are like one in their window. Without `by`, all columns are compared.
 
     >>> import pyarrow as pa
     >>> from windrow import policies as wp

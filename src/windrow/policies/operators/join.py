@@ -74,7 +74,7 @@ def _refusal(window: Tumbling | Sliding) -> str | None:
 
 
 class Join(Operator):
-    """See the module.
+    """Rows of two streams that meet in windows, as pairs; in outer joins also rows that met none.
 
     >>> import pyarrow as pa
     >>> from windrow import policies as wp
@@ -291,13 +291,15 @@ class Join(Operator):
         found: dict[int, Pairs],
     ) -> None:
         """At each place there are three steps: rows leave, the row that comes is matched, and is not kept."""
-        parts, at = [], []
+        parts: list[pa.Table] = []
+        at: list[np.ndarray] = []
         for place, batch in batches.items():
             mine, theirs = found[place]
             if len(mine):
                 pairs = self._paired(batch, self._sides[place], mine, theirs)
                 parts.append(self._side_by_side(*pairs))
                 at.append(3 * places[place][mine] + 1)
+        matched = sum(map(len, at))
         for place, batch in batches.items():
             alone, when, late = self._sides[place].outcome(happened[place], batch, found[place][0])
             if not alone.num_rows:
@@ -308,11 +310,12 @@ class Join(Operator):
             parts.append(self._with_nulls(place, alone))
             at.append(np.where(when < 0, -1, 3 * places[place][when] + 2 * late))
         if parts:
-            steps = np.concatenate(at)
-            order = np.argsort(steps, kind="stable")
-            steps = steps[order]
-            ends = np.flatnonzero((steps % 3 == 1) & (np.diff(steps, append=-1) != 0)) + 1
-            self.emit(pa.concat_tables(parts).take(pa.array(order)), marks=ends)
+            rows, steps = pa.concat_tables(parts), np.concatenate(at)
+            is_match = np.arange(len(steps)) < matched
+            if len(parts) > 1:
+                order = np.argsort(steps, kind="stable")
+                rows, steps, is_match = rows.take(pa.array(order)), steps[order], is_match[order]
+            self.emit(rows, marks=np.flatnonzero(is_match & (np.diff(steps, append=-2) != 0)) + 1)
 
     def _lone(self, place: int, rows: pa.Table) -> None:
         """Give out rows that left without a match, on their own."""

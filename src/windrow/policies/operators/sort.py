@@ -45,7 +45,7 @@ def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 class Sort(Windowed):
-    """See the module. `by` is a column, a (column, "descending") pair, or a list of these.
+    """Windows in order, or a stream that is out of order by no more than a window. `by` is a column, a (column, "descending") pair, or a list of these.
 
     >>> import pyarrow as pa
     >>> from windrow import policies as wp

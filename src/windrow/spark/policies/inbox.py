@@ -40,7 +40,7 @@ class Judge:
 
 
 class Inbox:
-    """See the module. `watermark` is that of the micro-batch before, in ticks; None in the beginning."""
+    """Rows of a bucket that wait for the watermark. `watermark` is that of the micro-batch before, in ticks; None in the beginning."""
 
     def __init__(self, measure: Measure, schema: pa.Schema) -> None:
         self.measure = measure
