@@ -17,6 +17,7 @@ from tests.referee import assert_same, oracle
 from tests.referee.spans import learned_delay
 from windrow.aggregates.extremes import PLAIN
 from windrow.durations import parse_duration
+from windrow.engine.spanning import across
 from windrow.engine.spanning.across import Balance, Crossed, Extent, crossed_by
 from windrow.engine.spanning.placing import Ranges
 from windrow.engine.spanning.release import Release
@@ -344,3 +345,61 @@ def test_a_window_can_be_added_when_all_others_are_over():
     assert operator.add_window("more", wr.tumbling(5)) == 65
     operator.process(pa.table({"since": [66], "until": [68]}))
     assert operator.finish()["n"].to_pylist() == [1]
+
+
+def late_stream(history, calls):
+    """Short spans of three keys, and in each later call one from the middle of the history."""
+    random = np.random.default_rng(5)
+    for call in range(calls + 1):
+        count = history if call == 0 else 20
+        since = np.arange(count) + (0 if call == 0 else history + 20 * call)
+        if call:
+            since[0] -= history // 2 + int(random.integers(0, 40))
+        lasting = random.integers(1, 45, count)
+        columns = {"since": since, "until": since + lasting, "k": random.integers(0, 3, count)}
+        yield pa.table(columns | {"v": random.integers(0, 9, count)})
+
+
+def span_query():
+    windows = {"a": wr.tumbling(10), "b": wr.sliding(30, every=15)}
+    aggregates = {"n": wr.count(), "x": wr.sum("v"), "m": wr.max("v")}
+    return wr.query(time=wr.span("since", "until"), key="k", windows=windows, aggregates=aggregates)
+
+
+def replayed(query, tables, **options):
+    operator = query.operator(mode="update", **options)
+    found = []
+    for table in tables:
+        operator.process(table)
+        found.append(operator.advance(int(table["since"].to_numpy().max())))
+    return replay(pa.concat_tables([*found, operator.finish()]))
+
+
+@pytest.mark.parametrize("every", [1, 2, 7])
+def test_what_goes_on_is_the_same_from_any_mark_on(every, monkeypatch):
+    monkeypatch.setattr(across, "MARK_CELLS", 1)
+    monkeypatch.setattr(across, "FEWEST_SLICES", every)
+    query, tables = span_query(), list(late_stream(300, 12))
+    assert_same(oracle(query, pa.concat_tables(tables)), replayed(query, tables, lateness=400))
+
+
+def test_a_call_walks_through_few_slices_however_many_are_held(monkeypatch):
+    monkeypatch.setattr(across, "MARK_CELLS", 64)
+    walked = []
+    walk = Balance._walk
+
+    def counted(self, total, starts, slots, keys):
+        walked.append(len(slots))
+        return walk(self, total, starts, slots, keys)
+
+    monkeypatch.setattr(Balance, "_walk", counted)
+    most = []
+    for history in (1_000, 8_000):
+        operator = span_query().operator(mode="update", lateness=2 * history)
+        for call, table in enumerate(late_stream(history, 12)):
+            operator.process(table)
+            operator.advance(int(table["since"].to_numpy().max()))
+            if call < 2:
+                walked.clear()
+        most.append(max(walked))
+    assert most[1] <= most[0] + 64, most

@@ -132,7 +132,7 @@ class Aligned(Engine):
         stamps = events.arrival + np.arange(len(times)) if self.binding.needs_arrival else times[:0]
         foldable = Foldable(self.encode(events.batch, staged), times, stamps, events.rows)
         segments: Runs | Cells
-        if numbers is None and found.is_scattered and self._can_gather(foldable):
+        if numbers is None and found.can_be_gathered and self._can_gather(foldable):
             segments = self._gather(foldable, found, base)
             times = foldable.times
         else:

@@ -20,6 +20,9 @@ from windrow.engine.arrays import different
 from windrow.engine.cache import jit
 from windrow.engine.lookup import lookup
 
+# So many events of a slice, in the mean, are worth being laid side by side.
+MANY_IN_A_SLICE = 16
+
 
 @dataclass
 class Runs:
@@ -285,9 +288,9 @@ class Cut:
     _counts: np.ndarray | None = None
 
     @property
-    def is_scattered(self) -> bool:
-        """Whether neighbours lie in different slices, so that events are known by their positions."""
-        return self._position is not None
+    def can_be_gathered(self) -> bool:
+        """Whether neighbours lie in different slices, each of which has many events."""
+        return self._counts is not None
 
     def gathered(self, base: np.ndarray, *columns: np.ndarray) -> tuple[Runs, list[np.ndarray]]:
         """Columns of scattered events with those of each slice side by side, and the runs that they are then.
@@ -363,9 +366,13 @@ def cut(times: np.ndarray, edges: np.ndarray, *, ordered: bool) -> Cut:
         low = edges[1] if len(edges) > 2 else times[0]
         table = lookup(edges[:-1], low, max(low, edges[-2]))
         cut_out_of_order(times, edges, *table, position)
-    counts = np.zeros((4, len(edges)), np.int64)
-    count_hits(position, counts)
-    hits = counts.sum(axis=0)
+    counts = None
+    if len(times) < MANY_IN_A_SLICE * len(edges):
+        hits = np.bincount(position, minlength=len(edges))
+    else:
+        counts = np.zeros((4, len(edges)), np.int64)
+        count_hits(position, counts)
+        hits = counts.sum(axis=0)
     slices = np.flatnonzero(hits)
     return Cut(slices, hits[slices], _position=position, _edges=len(edges), _counts=counts)
 

@@ -173,9 +173,9 @@ def find_strings(offsets, words, table, heads, known_words, out):  # type: ignor
             at = np.uint64(number)
             if (heads[at, 0] ^ one) | (heads[at, 1] ^ two) == 0:
                 break
-            if two == LONG and heads[at, 0] == one and heads[at, 1] > LONG:
-                if same_tail(words, begin, size, known_words, heads[at, 1] - LONG):
-                    break
+            long = two == LONG and heads[at, 0] == one and heads[at, 1] > LONG
+            if long and same_tail(words, begin, size, known_words, heads[at, 1] - LONG):
+                break
             place = (place + np.uint64(1)) & mask
         out[i] = number
         begin = end
@@ -206,9 +206,9 @@ def number_strings(  # type: ignore[no-untyped-def]
             at = np.uint64(number)
             if (heads[at, 0] ^ one) | (heads[at, 1] ^ two) == 0:
                 break
-            if two == LONG and heads[at, 0] == one and heads[at, 1] > LONG:
-                if same_tail(words, begin, size, known_words, heads[at, 1] - LONG):
-                    break
+            long = two == LONG and heads[at, 0] == one and heads[at, 1] > LONG
+            if long and same_tail(words, begin, size, known_words, heads[at, 1] - LONG):
+                break
             place = (place + np.uint64(1)) & mask
         if number == EMPTY:
             bytes_needed = np.int64(size) + 2 * PADDING if two == LONG else 0
