@@ -26,7 +26,9 @@ def schema_of(columns: dict[str, pa.DataType], measure: Measure) -> pa.Schema:
 def twin_of(discretizer):
     """The same, with a state of its own."""
     twin = copy.copy(discretizer)
-    state = {name: copy.deepcopy(value) for name, value in vars(twin).items() if name in ("state", "open", "base")}
+    state = {
+        name: copy.deepcopy(value) for name, value in vars(twin).items() if name in ("state", "open", "base")
+    }
     vars(twin).update(state)
     return twin
 

@@ -165,7 +165,7 @@ def slices_of(engine) -> list[tuple]:
         columns = [engine.slices.table[name][rows].tolist() for name in ("lane", "first", "last")]
         return list(zip(*columns, engine.presence.n[rows].tolist(), strict=True))
     if isinstance(engine, Ordered):
-        key, (_, first, last, *_, slot) = engine.slices.all()
+        key, (*_, slot), (first, last) = engine.slices.all()
         columns = (key, first, last, engine.presence.n[slot])
         return [row for row in zip(*(c.tolist() for c in columns), strict=True) if row[1] < row[2]]
     counts = engine.presence.n.reshape(-1, engine.stride)[engine.slices.slots].sum(axis=1)

@@ -50,7 +50,8 @@ class Given:
     def of(cls, key: np.ndarray, numbers: np.ndarray, ticks: np.ndarray) -> Given:
         """Rows of the queues that they are kept in."""
         spec, count, opening, closing, revision = numbers
-        return cls(key, spec, *ticks, count, opening, closing, revision)
+        start, end = ticks
+        return cls(key, spec, start, end, count, opening, closing, revision)
 
     def __len__(self) -> int:
         return len(self.key)

@@ -384,9 +384,7 @@ class Ordered(Engine):
 
     def add_window(self, name: str, window: Window) -> Tick | None:
         """Answer one more window, which counts the events after the newest one, whenever they come."""
-        made = [
-            discretizer_for(window, self.measure, self.binding.types, name=name) for _ in self.tracks
-        ]
+        made = [discretizer_for(window, self.measure, self.binding.types, name=name) for _ in self.tracks]
         spec = len(self.query.windows)
         self.with_windows({**self.query.windows, name: window})
         self.grow()

@@ -256,5 +256,7 @@ class Slices(KeyQueues):
         """See `lay_out`: slots, and the ranges of windows among them."""
         if len(self._place) < self.edges.shape[1]:
             self._place = np.full(self.edges.shape[1], -1)
-        found: tuple[np.ndarray, np.ndarray, np.ndarray] = lay_out(key, first, last, self.numbers, self._place)
+        found: tuple[np.ndarray, np.ndarray, np.ndarray] = lay_out(
+            key, first, last, self.numbers, self._place
+        )
         return found

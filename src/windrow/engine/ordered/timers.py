@@ -16,6 +16,8 @@ from windrow.engine.sequence.ticks import clipped, last_tick
 from windrow.measure import Tick
 
 FIRST_ROOM = 256
+# A key that is taken from a heap costs as much as a look at so many.
+FEW = 16
 
 
 @jit
@@ -43,6 +45,26 @@ def pop_entries(point, never, armed, heap_time, heap_key, size, out):  # type: i
         heap_time[0], heap_key[0] = heap_time[size], heap_key[size]
         sink(heap_time, heap_key, size, 0)
     return size, count
+
+
+@jit
+def sweep(point, never, armed, heap_time, heap_key):  # type: ignore[no-untyped-def]
+    """All keys that are due, by a look at each, and the heap anew of the others: keys, and how many entries there are."""
+    out = np.empty(armed.shape[0], np.int64)
+    count = size = 0
+    for k in range(armed.shape[0]):
+        if armed[k] == never:
+            continue
+        if armed[k] <= point:
+            out[count] = k
+            count += 1
+            armed[k] = never
+        else:
+            heap_time[size], heap_key[size] = armed[k], k
+            size += 1
+    for i in range(size // 2 - 1, -1, -1):
+        sink(heap_time, heap_key, size, i)
+    return out[:count], size
 
 
 class Timers:
@@ -73,18 +95,20 @@ class Timers:
 
     def due(self, point: Tick) -> np.ndarray:
         """The keys with something to do up to a point, each once; they are not armed any more."""
-        found = []
-        room = FIRST_ROOM
         at = self.armed.dtype.type(clipped(point, self.armed.dtype))
-        while True:
+        heap = (self.armed, self._time, self._key)
+        found = []
+        # One by one, until it is cheaper to look at all.
+        for room in (FIRST_ROOM, len(self.armed) // FEW + 1):
             out = np.empty(room, np.int64)
-            self._size, count = pop_entries(
-                at, self.never, self.armed, self._time, self._key, self._size, out
-            )
+            self._size, count = pop_entries(at, self.never, *heap, self._size, out)
             found.append(out[:count])
             if count < room:
-                return found[0] if len(found) == 1 else np.concatenate(found)
-            room *= 8
+                break
+        else:
+            rest, self._size = sweep(at, self.never, *heap)
+            found.append(rest)
+        return found[0] if len(found) == 1 else np.concatenate(found)
 
     @property
     def nbytes(self) -> int:

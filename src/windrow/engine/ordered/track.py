@@ -258,7 +258,7 @@ class Track:
         # Nothing must refer to strings that a rollback forgets.
         staged.on_rollback(partial(self._slots.reset, slots))
         if len(last):
-            staged.on_rollback(slices.go_on(*grown, last))
+            staged.on_rollback(slices.go_on(grown[0], grown[1], last))
             held = cell[cell >= 0]
             for store in engine.stores():
                 if isinstance(store, Numbers):
@@ -435,7 +435,9 @@ class Track:
         else:
             discretizer.grow(keys)
             # Counts come first, as in `discretizers_for`.
-            self.discretizers.insert(0 if window.counts else len(self.discretizers), (np.array([spec]), discretizer))
+            self.discretizers.insert(
+                0 if window.counts else len(self.discretizers), (np.array([spec]), discretizer)
+            )
             discretizer.begin_at(np.arange(keys), self.seen[:keys], 0)
         self._timed = self._ends_by_time()
 

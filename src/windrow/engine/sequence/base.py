@@ -72,10 +72,11 @@ class Discretizer(ABC):
         """
         return None
 
+    @abstractmethod
     def begin_at(self, keys: np.ndarray, ranks: np.ndarray, which: int) -> None:
         """The first events of these keys that count have these ranks: the window was added behind those before.
 
-        `which` is the window's number in a discretizer that serves several. Nothing to do where ranks do not matter.
+        `which` is the window's number in a discretizer that serves several.
         """
 
     def skip(self, run: Run, count: np.ndarray, which: int) -> Run:

@@ -189,7 +189,8 @@ class Counted(KeyStated):
         return super().mark(keys), self.open, self.base[:, keys]
 
     def restore(self, mark: Any) -> None:
-        (keys, seen), self.open, self.base[:, mark[0][0]] = mark
+        (keys, seen), self.open, base = mark
+        self.base[:, keys] = base
         super().restore((keys, seen))
 
     def take_over(self, other: Self, keys: np.ndarray) -> None:

@@ -99,7 +99,9 @@ class LookingBack(KeyStated):
         self.length = measure.ticks(window.length, what="length")
         self.every = window.every_rows
         whole = (np.int64, 0)
-        self.state = KeyState({"tail": whole, "last": (self.dtype, 0), "waiting": (np.uint8, 0), "base": whole})
+        self.state = KeyState(
+            {"tail": whole, "last": (self.dtype, 0), "waiting": (np.uint8, 0), "base": whole}
+        )
 
     def release(self, run: Run) -> Windows:
         self.grow(run.keys_needed)

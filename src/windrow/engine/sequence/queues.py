@@ -165,7 +165,8 @@ class KeyQueues:
         return keys, self.edges[:, keys], self.rows
 
     def restore(self, mark: Mark) -> None:
-        keys, self.edges[:, mark[0]], self.rows = mark
+        keys, edges, self.rows = mark
+        self.edges[:, keys] = edges
 
     def settle(self) -> None:
         """No mark is needed any more: pack the columns if most of them is unused."""

@@ -136,6 +136,9 @@ class Stepped(Discretizer):
         first[some] = self.open.numbers[0, self.open.begin[keys[some]]]
         return first
 
+    def begin_at(self, keys: np.ndarray, ranks: np.ndarray, which: int) -> None:
+        """A step does not see ranks: there is nothing to do."""
+
     def grow(self, keys: int) -> None:
         self.state.grow(keys)
         self.open.grow(keys)
