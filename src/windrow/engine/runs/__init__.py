@@ -2,7 +2,10 @@
 
     table.py    the slices and their links; inserting, removing, and taking back what a call has done
     timers.py   when a slice is to be looked at again: a heap
-    engine.py   events in, sessions out
+    lanes.py    which windows have which lanes of a key
+    engine.py   events in; memory
+    endings.py  sessions out
+    changing.py windows that come and go
 
 A slice is a session so far: from its first event to as far as its last ones reach. A *lane* is a key and a window; its
 slices are linked in the order of time and never touch:

@@ -17,13 +17,12 @@ from windrow.engine.runs.table import ALIVE, FREE, Slices
 
 
 @jit
-def push_all(times, slices, size, table, bit, when, added):  # type: ignore[no-untyped-def]
-    """Add slices that are alive and not there yet; how many entries there are then."""
-    flags = table["flags"]
-    for i in range(added.shape[0]):
-        s = added[i]
-        if flags[s] & ALIVE and not flags[s] & bit:
-            push(times, slices, size, when[i], s)
+def push_all(times, slices, size, table, bit, oldest, added):  # type: ignore[no-untyped-def]
+    """Add slices that are alive and not there yet, or the `oldest` ones of their lanes; how many entries there are then."""
+    flags, reach, earlier = table["flags"], table["reach"], table["earlier"]
+    for s in added:
+        if flags[s] & ALIVE and not flags[s] & bit and not (oldest and earlier[s] >= 0):
+            push(times, slices, size, reach[s], s)
             size += 1
             flags[s] |= bit
     return size
@@ -46,11 +45,11 @@ def leave(flags, s, bit, free, counts, out, count):  # type: ignore[no-untyped-d
 def pop_due(times, slices, size, table, bit, point, free, counts, out):  # type: ignore[no-untyped-def]
     """Take out slices that reach less far than `point`; how many these are, and how many entries are left.
 
-    Where an eighth of the entries has come out, the rest is looked at one after another, and the heap is made anew.
+    Where one in 32 entries has come out, the rest is looked at one after another, and the heap is made anew.
     """
     flags, reach = table["flags"], table["reach"]
     count = looked_at = 0
-    most = size // 8 + 16
+    most = size // 32 + 16
     while size > 0 and times[0] < point and looked_at < most:
         s = slices[0]
         looked_at += 1
@@ -88,14 +87,13 @@ class Timers:
         self._slices = np.empty(0, np.int32)
         self._size = 0
 
-    def push(self, of: Slices, added: np.ndarray, when: np.ndarray | None = None) -> None:
-        """Look at these slices again once the point has passed their reach, or at other times."""
+    def push(self, of: Slices, added: np.ndarray, *, oldest: bool = False) -> None:
+        """Look at these slices again once the point has passed their reach; `oldest`: at the oldest ones of their lanes."""
         if self._size + len(added) > len(self._times):
             room = 2 * (self._size + len(added))
             self._times = np.append(self._times[: self._size], np.empty(room - self._size, self._times.dtype))
             self._slices = np.append(self._slices[: self._size], np.empty(room - self._size, np.int32))
-        when = of.table["reach"][added] if when is None else when
-        self._size = push_all(self._times, self._slices, self._size, of.table, self._bit, when, added)
+        self._size = push_all(self._times, self._slices, self._size, of.table, self._bit, oldest, added)
 
     def pop(self, of: Slices, point: Any) -> np.ndarray:
         """Take out the slices that reach less far than `point`."""
