@@ -13,28 +13,45 @@ import ctypes
 from typing import Any
 
 import numpy as np
-from numba import types
 
-from windrow.engine.cache import jit
+from windrow.engine.cache import Twofold, jit
 from windrow.stores import operations
 from windrow.stores.pba import DONE, FAILED, HANDED, HIGH, LOW, MASK, OPEN, READY
 from windrow.stores.sba import accumulate_left
 
-# Addresses are numbers here: they lie in `notes`.
-sem_init = types.ExternalFunction("sem_init", types.intc(types.intp, types.intc, types.uintc))
-sem_post = types.ExternalFunction("sem_post", types.intc(types.intp))
-sem_wait = types.ExternalFunction("sem_wait", types.intc(types.intp))
 
-
-def _is_possible() -> bool:
+def _library() -> Any:
+    """The C library, if it has semaphores."""
     try:
         known = ctypes.CDLL(None)
     except (OSError, TypeError):  # no system with POSIX
-        return False
-    return all(hasattr(known, name) for name in ("sem_init", "sem_post", "sem_wait"))
+        return None
+    return known if all(hasattr(known, name) for name in ("sem_init", "sem_post", "sem_wait")) else None
 
 
-IS_POSSIBLE = _is_possible()
+LIBRARY = _library()
+IS_POSSIBLE = LIBRARY is not None
+
+
+def _function(name: str, *arguments: str) -> Twofold:
+    """A function of the C library. Addresses are numbers here: they lie in `notes`."""
+
+    def native() -> Any:
+        from numba import types
+
+        return types.ExternalFunction(name, types.intc(*(getattr(types, a) for a in arguments)))
+
+    widths = {"intp": ctypes.c_ssize_t, "intc": ctypes.c_int, "uintc": ctypes.c_uint}
+
+    def plain(*values: Any) -> Any:
+        return getattr(LIBRARY, name)(*(widths[a](int(v)) for a, v in zip(arguments, values, strict=True)))
+
+    return Twofold(plain, native)
+
+
+sem_init: Any = _function("sem_init", "intp", "intc", "uintc")
+sem_post: Any = _function("sem_post", "intp")
+sem_wait: Any = _function("sem_wait", "intp")
 # A semaphore takes 32 bytes or less.
 SEMAPHORE_NUMBERS = 8
 

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -24,28 +24,29 @@ from windrow.engine.aligned import Aligned
 from windrow.engine.columns import batches, ticks_of
 from windrow.engine.completeness import next_after
 from windrow.engine.emission import empty_result
-from windrow.engine.engines import AnyEngine, engines_for, kind_name
-from windrow.engine.exchange import obstacle_of
+from windrow.engine.engines import engines_for, kind_name
 from windrow.engine.intake import Bounds, Intake
 from windrow.engine.loads import Events, Parcel
 from windrow.engine.metrics import Counters, Metrics
 from windrow.engine.pairing import has_exact_inverse, require_pairings
-from windrow.engine.spanning.engine import Spanning
-from windrow.engine.spanning.lasting import Lasting
-from windrow.engine.spanning.lifespans import Culprits
-from windrow.engine.spanning.open_events import OpenEvents
-from windrow.engine.spanning.release import Release
 from windrow.engine.staging import Staged
 from windrow.errors import QueryError
 from windrow.measure import Measure, Point, PointLike, Tick, parse_point
 from windrow.options import OperatorOptions
-from windrow.planner.explain import explain
 from windrow.planner.sharing import kind_of
 from windrow.planner.window_set import FEW
 from windrow.span import Span
 from windrow.spec import QuerySpec, refuse_name_clashes, require_for_spans, require_named
 from windrow.windows.base import Window
 from windrow.wording import choices
+
+if TYPE_CHECKING:
+    from windrow.engine.engines import AnyEngine
+    from windrow.engine.spanning.engine import Spanning
+    from windrow.engine.spanning.lasting import Lasting
+    from windrow.engine.spanning.lifespans import Culprits
+    from windrow.engine.spanning.open_events import OpenEvents
+    from windrow.engine.spanning.release import Release
 
 
 class Operator:
@@ -163,6 +164,8 @@ class Operator:
             raise QueryError(
                 "slices do not tell the types of their events: prepare the operator with the events' schema"
             )
+        from windrow.engine.exchange import obstacle_of
+
         why = obstacle_of(self.query, self.engines[0].binding)
         if why is not None:
             raise QueryError(f"slices that were made elsewhere cannot be taken: {why}")
@@ -202,6 +205,8 @@ class Operator:
     def fit(self, engines: list[AnyEngine], schema: pa.Schema) -> None:
         """Work with these engines, on tables of this schema."""
         if isinstance(self.query.time, Span):
+            from windrow.engine.spanning.lasting import Lasting
+
             self.lasting = Lasting(self.query, engines[0], schema)
         self.engines, self.schema = engines, schema
 
@@ -246,8 +251,7 @@ class Operator:
 
     def _follow(self, events: Events, open_events: OpenEvents, release: Release) -> None:
         """Take in rows that may open or close an event."""
-        (engine,) = self.engines
-        assert isinstance(engine, Spanning)
+        engine = cast("Spanning", self.engines[0])
         noted, late = open_events.take(events, engine, release)
         if late.any():
             self._late.append(events.batch.filter(pa.array(late)))
@@ -367,8 +371,7 @@ class Operator:
         noted = Staged()
         try:
             if open_events is not None:
-                (host,) = self.engines
-                assert isinstance(host, Spanning)
+                host = cast("Spanning", self.engines[0])
                 noted = open_events.note(host, watermark, self.highest_time)
             rows = []
             for engine in self.engines:
@@ -466,6 +469,8 @@ class Operator:
         windows (set 1 of 2: these share slices)
         windows (set 2 of 2: these share slices)
         """
+        from windrow.planner.explain import explain
+
         return explain(
             self.query,
             self.schema,
@@ -553,9 +558,7 @@ class Operator:
             open_events.require_columns(name, aggregate)
         starts = [engine.add_aggregate(name, aggregate) for engine in self.engines]
         if open_events is not None:
-            (host,) = self.engines
-            assert isinstance(host, Spanning)
-            open_events.introduce(host)
+            open_events.introduce(cast("Spanning", self.engines[0]))
         self.query = replace(self.query, aggregates=MappingProxyType(together))
         known = [start for start in starts if start is not None]
         return self.measure.scalar(max(known)) if known else None

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numba.core import types
-from numba.extending import overload
+from typing import Any
 
-from windrow.engine.cache import jit
+import numpy as np
+
+from windrow.engine.cache import Twofold, jit
 from windrow.policies.layout import (
     AT,
     CELL,
@@ -36,25 +36,36 @@ from windrow.policies.layout import (
 NOWHERE = -(2**62)
 
 
-def exceeds(value, mark, threshold):  # type: ignore[no-untyped-def]
+def _exceeds(value, mark, threshold):  # type: ignore[no-untyped-def]
     """Whether value - mark > threshold, however far integers lie apart."""
+    if isinstance(value, np.integer):
+        return int(value) - int(mark) > threshold
     return value - mark > threshold
 
 
-@overload(exceeds)
-def _exceeds(value, mark, threshold):  # type: ignore[no-untyped-def]
-    """Integers of 64 bits with a sign differ by at most 64 bits without one."""
-    if isinstance(value, types.Integer):
+def _compiled_exceeds() -> Any:
+    from numba.core import types
+    from numba.extending import overload
 
-        def whole(value, mark, threshold):  # type: ignore[no-untyped-def]
-            return value > mark and np.uint64(value) - np.uint64(mark) > np.uint64(threshold)
+    def choose(value, mark, threshold):  # type: ignore[no-untyped-def]
+        """Integers of 64 bits with a sign differ by at most 64 bits without one."""
+        if isinstance(value, types.Integer):
 
-        return whole
+            def whole(value, mark, threshold):  # type: ignore[no-untyped-def]
+                return value > mark and np.uint64(value) - np.uint64(mark) > np.uint64(threshold)
 
-    def real(value, mark, threshold):  # type: ignore[no-untyped-def]
-        return value - mark > threshold
+            return whole
 
-    return real
+        def real(value, mark, threshold):  # type: ignore[no-untyped-def]
+            return value - mark > threshold
+
+        return real
+
+    overload(_exceeds)(choose)
+    return _exceeds
+
+
+exceeds: Any = Twofold(_exceeds, _compiled_exceeds)
 
 
 @jit
