@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
@@ -39,7 +39,13 @@ def both_tiers() -> Iterator[Counter[str]]:
             raise fast[0]
         return fast[0]
 
-    with patch.object(Kernel, "__call__", call), patch.object(cache, "TIER", "compiled"):
+    with ExitStack() as patched:
+        patched.enter_context(patch.object(cache, "TIER", "compiled"))
+        for kind in (
+            Kernel,
+            *Kernel.__subclasses__(),
+        ):  # those that are compiled already have a class of their own
+            patched.enter_context(patch.object(kind, "__call__", call))
         yield seen
 
 

@@ -30,7 +30,7 @@ from windrow.engine.rewiring import rewired
 # Seconds: to import Numba and have its first loop ready, to load a loop, to compile one, and for an element of a plain loop.
 IMPORT = 0.45
 LOAD = 0.005
-COMPILE = 0.7
+COMPILE = 0.5
 STEP = 5e-7
 TIER = os.environ.get("WINDROW_TIER", "auto")
 # Numba's options for the loops of this package.
@@ -57,19 +57,15 @@ class Kernel:
         self.py_func: Any = function
         self.options = options
         self.can_be_kept = is_kept
-        self._run: Callable[..., Any] = self._first
         self._seconds = 0.0
         self._elements = 0
 
     def __call__(self, *arguments: Any) -> Any:
-        return self._run(*arguments)
-
-    def _first(self, *arguments: Any) -> Any:
-        """A call before Numba knows of this loop."""
         if not self.is_worth_compiling(arguments):
             return self.interpret(*arguments)
-        self._run = self.native
-        return self._run(*arguments)
+        # From now on the dispatcher itself is called, which spares a Python function.
+        self.__class__ = type("NativeKernel", (Kernel,), {"__call__": staticmethod(self.native)})
+        return self.native(*arguments)
 
     def is_worth_compiling(self, arguments: Any, is_kept_for: Callable[[], bool] | None = None) -> bool:
         """Whether a call with these arguments takes longer than to compile the loop, or to load it.

@@ -18,6 +18,7 @@ from numba.core.serialize import dumps
 from windrow.engine import folder
 from windrow.engine.checking import Checking, total
 from windrow.engine.fingerprint import is_users
+from windrow.engine.notice import compiling
 from windrow.engine.rewiring import rewired
 
 OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
@@ -45,9 +46,10 @@ def dispatcher(kernel: Any) -> Any:
             found = tuple(made.typeof_pyval(argument) for argument in arguments)
             return kernel.can_be_kept and made._cache.holds(found, made.targetctx)
 
-        if kernel.is_worth_compiling(arguments, is_kept):
+        if not kernel.is_worth_compiling(arguments, is_kept):
+            return kernel.interpret
+        with compiling(kernel.__name__):
             return compile_for(*arguments)
-        return kernel.interpret
 
     made._compile_for_args = compile_or_interpret
     return made
