@@ -53,6 +53,19 @@ def name_of(kernel: Kernel) -> str:
     return f"{kernel.__module__}.{kernel.__name__}"
 
 
+def inner_loops(kernel: Kernel) -> set[str]:
+    """The names of the loops that a loop calls, however deep."""
+    found: dict[str, Kernel] = {}
+    waiting = [kernel]
+    while waiting:
+        function = waiting.pop().py_func
+        values = [function.__globals__.get(name) for name in names_in(function.__code__)]
+        fresh = [value for value in values if isinstance(value, Kernel) and name_of(value) not in found]
+        found |= {name_of(value): value for value in fresh}
+        waiting += fresh
+    return set(found)
+
+
 def waits_for_another_thread(kernel: Kernel) -> bool:
     return bool(names_in(kernel.py_func.__code__) & {"sem_init", "sem_post", "sem_wait", "receive", "hand"})
 
