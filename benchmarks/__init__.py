@@ -23,3 +23,8 @@ windows that depend on the events are compared row by row.
 
 `python -m benchmarks.before COMMIT` puts the same questions to the source of a commit, and tells what is slower now.
 """
+
+import os
+
+# What is measured is compiled code; `startup` starts processes of its own, which choose for themselves.
+os.environ.setdefault("WINDROW_TIER", "compiled")

@@ -21,18 +21,18 @@ import windrow as wr
 from benchmarks.support.harness import Figure, Line, Scale, Table, at_most, race, rate
 from benchmarks.support.streams import TIME, Stream, drain, drive, one_key
 from benchmarks.windows import windows_query
-from windrow.engine import compiler
+from windrow.engine import native
 
 
 @contextmanager
 def unchecked() -> Iterator[None]:
     """Functions that are compiled in here keep Numba's own arithmetic."""
-    checking = compiler.Checking
-    compiler.Checking = numba.core.compiler.Compiler
+    checking = native.Checking
+    native.Checking = numba.core.compiler.Compiler
     try:
         yield
     finally:
-        compiler.Checking = checking
+        native.Checking = checking
 
 
 def by_processor(query: wr.Query, stream: Stream) -> Callable[[], float]:

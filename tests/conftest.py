@@ -63,6 +63,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     gc.freeze()
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _tiers() -> Iterator[None]:
+    """`WINDROW_TIER=both` compares the tiers in each call of a loop."""
+    if os.environ.get("WINDROW_TIER") != "both":
+        yield
+        return
+    from both_tiers import both_tiers
+
+    with both_tiers():
+        yield
+
+
 @pytest.fixture(scope="session")
 def small_spark(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Settings of a Spark with one shuffle partition, without its web pages."""

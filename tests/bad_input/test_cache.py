@@ -1,4 +1,4 @@
-"""The cache of compiled loops, with several processes or without a place."""
+"""The cache of compiled loops: with several processes, without a place, in a folder that is read-only, full or damaged."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import subprocess
 import sys
 from contextlib import suppress
 
+import pytest
 from patience import PATIENCE
 
 PROGRAM = """
@@ -18,10 +19,24 @@ print(sorted(map(str, q.run(table).to_pylist())))
 """
 
 
-def started(directory):
+ONE_LOOP = """
+import numpy as np
+from windrow.engine.cutting import in_order
+print(in_order(np.arange(5)))
+"""
+# To the administrator nothing is read-only, and no test fills a disk: so files that cannot be written are imitated.
+CANNOT_WRITE = """
+import errno, pathlib
+def write_bytes(self, data):
+    raise OSError(errno.{error}, "no")
+pathlib.Path.write_bytes = write_bytes
+"""
+
+
+def started(directory, program=PROGRAM):
     """A process of its own with this cache."""
-    environment = {**os.environ, "WINDROW_CACHE_DIR": str(directory)}
-    command = [sys.executable, "-W", "error", "-c", PROGRAM]
+    environment = {**os.environ, "WINDROW_CACHE_DIR": str(directory), "WINDROW_TIER": "compiled"}
+    command = [sys.executable, "-W", "error", "-c", program]
     return subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
@@ -35,7 +50,7 @@ def output_of(process):
 
 def test_processes_share_a_cache_of_kernels_whatever_happens_to_one_of_them(tmp_path):
     killed = started(tmp_path / "shared")
-    while not any((tmp_path / "shared").rglob("*.nbi")):  # it has compiled a loop, and is at the next
+    while not any((tmp_path / "shared").rglob("*.bin")):  # it has compiled a loop, and is at the next
         with suppress(subprocess.TimeoutExpired):
             assert killed.wait(0.01) is None, "it ended before it could be killed"
     killed.kill()
@@ -48,3 +63,19 @@ def test_processes_share_a_cache_of_kernels_whatever_happens_to_one_of_them(tmp_
 def test_a_cache_that_cannot_be_made_is_done_without(tmp_path):
     (tmp_path / "file").write_text("in the way")
     assert "'window': 's'" in output_of(started(tmp_path / "file"))
+
+
+@pytest.mark.parametrize("error", ["EROFS", "ENOSPC"])
+def test_a_folder_that_takes_no_files_is_done_without(tmp_path, error):
+    assert output_of(started(tmp_path, CANNOT_WRITE.format(error=error) + ONE_LOOP)) == "True\n"
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize("damage", [lambda b: b"", lambda b: b[:-9], lambda b: b[:99] + b"?" + b[100:]])
+def test_what_is_damaged_is_compiled_anew(tmp_path, damage):
+    first = output_of(started(tmp_path, ONE_LOOP))
+    (kept,) = tmp_path.rglob("*.bin")
+    whole = kept.read_bytes()
+    kept.write_bytes(damage(whole))
+    assert output_of(started(tmp_path, ONE_LOOP)) == first == "True\n"
+    assert len(kept.read_bytes()) == len(whole)

@@ -16,7 +16,7 @@ BEGIN = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import windrow as wr
-from windrow.engine.cache import cache_directory
+from windrow.engine.folder import cache_directory
 print(wr.__file__)
 """
 QUERY = (
@@ -27,7 +27,7 @@ from windrow.engine.cutting import in_order
 query = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"n": wr.count()})
 print(query.run(pa.table({"ts": [1, 2, 7]}))["n"].to_pylist())
 print(cache_directory())
-print(sum(in_order.stats.cache_hits.values()))
+print(sum(in_order.native.stats.cache_hits.values()))
 """
 )
 CHANGED = (
@@ -59,7 +59,7 @@ def lines(script, package, home):
     """What a script prints, with windrow from this place and as a user with this home."""
     chosen = ("WINDROW_CACHE_DIR", "XDG_CACHE_HOME", "NUMBA_CACHE_DIR")
     environment = {name: value for name, value in os.environ.items() if name not in chosen}
-    environment |= {"HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment |= {"HOME": str(home), "PYTHONDONTWRITEBYTECODE": "1", "WINDROW_TIER": "compiled"}
     command = [sys.executable, "-c", script, str(package)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -111,9 +111,17 @@ def read_only(package):
 def test_an_archive_runs_and_keeps_what_it_compiled(archive, tmp_path):
     directory, hits = run(archive, tmp_path)
     assert directory.startswith(str(tmp_path / ".cache" / "windrow"))
-    assert list(Path(directory).glob("kernel_*.py"))
+    assert list(Path(directory).glob("in_order-*.bin"))
     assert hits == 0
     assert run(archive, tmp_path) == (directory, 1)
+
+
+def test_all_compiled_code_lies_in_one_folder(package, tmp_path):
+    directory, _ = run(package, tmp_path)
+    kept = {path.suffix for path in tmp_path.rglob("*") if path.is_file() and package not in path.parents}
+    assert kept == {".bin"}
+    assert all(path.parent == Path(directory) for path in tmp_path.rglob("*.bin"))
+    assert not [path for path in package.rglob("*") if path.suffix in (".nbi", ".nbc", ".bin")]
 
 
 def test_an_archive_runs_where_nothing_can_be_kept(archive, nowhere):

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow.engine.compiler import compiled
 from windrow.engine.integers import interpreted
+from windrow.engine.native import compiled
 
 HIGHEST, LOWEST = 2**63 - 1, -(2**63)
 

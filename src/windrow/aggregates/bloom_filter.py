@@ -27,6 +27,7 @@ import pyarrow as pa
 
 from windrow.aggregates.base import INT64_MAX, Aggregate, Algebra, Bound, Field, Kind, Sketch, is_text
 from windrow.aggregates.hyperloglog import hash_float, hash_integer, mix
+from windrow.aggregates.twins import in_numpy, into
 from windrow.errors import QueryError
 
 EIGHT = np.uint64(8)
@@ -42,6 +43,7 @@ def mark(bits, hashed, probes):  # type: ignore[no-untyped-def]
         hashed = mix(hashed)
 
 
+@in_numpy(into(np.bitwise_or))
 def absorb(bits, other):  # type: ignore[no-untyped-def]
     for i in range(len(bits)):
         bits[i] |= other[i]

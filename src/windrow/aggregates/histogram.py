@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate, Algebra, Bound, Field, Sketch, lists_of, numeric_kind, scale_of
+from windrow.aggregates.twins import in_numpy, into
 from windrow.errors import QueryError
 
 
@@ -44,6 +45,7 @@ def place_of(value, low, high, bins):  # type: ignore[no-untyped-def]
     return place + 1
 
 
+@in_numpy(into(np.add))
 def absorb(counts, other):  # type: ignore[no-untyped-def]
     for i in range(len(counts)):
         counts[i] += other[i]

@@ -28,6 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate, Algebra, Bound, Field, Kind, Sketch, is_text, kind_of, plain
+from windrow.aggregates.twins import in_numpy, into
 from windrow.errors import QueryError
 
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
@@ -86,6 +87,7 @@ def insert_float(registers, x):  # type: ignore[no-untyped-def]
     record(registers, hash_float(x))
 
 
+@in_numpy(into(np.maximum))
 def absorb(registers, other):  # type: ignore[no-untyped-def]
     for i in range(len(registers)):
         if other[i] > registers[i]:
@@ -120,6 +122,15 @@ def tau(x):  # type: ignore[no-untyped-def]
     return total / 3.0
 
 
+@in_numpy(lambda registers: np.bincount(registers, minlength=66).astype(np.float64))
+def counted(registers):  # type: ignore[no-untyped-def]
+    """How many registers hold each rank."""
+    times = np.zeros(66)
+    for i in range(len(registers)):
+        times[registers[i]] += 1.0
+    return times
+
+
 def estimate(registers):  # type: ignore[no-untyped-def]
     """How many different hashes were recorded, as a float64."""
     m = float(len(registers))
@@ -128,9 +139,7 @@ def estimate(registers):  # type: ignore[no-untyped-def]
         m *= 0.5
         highest -= 1
     m = float(len(registers))
-    times = np.zeros(66)
-    for i in range(len(registers)):
-        times[registers[i]] += 1.0
+    times = counted(registers)
     if times[0] * math.e > m:
         return m * math.log(m / times[0])
     total = m * tau(1.0 - times[highest] / m)

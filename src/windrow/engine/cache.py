@@ -1,88 +1,214 @@
-"""Where compiled code is kept between processes, and what happens where nothing can be kept.
+"""Loops in two tiers: as plain Python where there is little to do, compiled where there is much.
 
-    the loops of this package      beside the modules, or in Numba's folder in the user's cache
-    loops around an aggregate      in `WINDROW_CACHE_DIR`, or `windrow` in the user's cache
+    interpreted     begins at once; microseconds for each element
+    compiled        begins after `COMPILE` seconds, or `LOAD` if its machine code is on disk; nanoseconds for each
 
-Compiling takes seconds, so everything is kept that can be. But windrow must also run on machines that
-it was merely sent to: imported from an archive, with a package folder that is read-only, as a user
-without a home. What cannot be kept there is compiled in memory, once per process.
+A loop is a plain Python function. As long as a call has little to do, and not much has been done before, it runs as it
+is, on NumPy's numbers, which overflow and divide as those of compiled code do. What decides is what a call is
+expected to take: its elements, times what one took before (`STEP` at first). A loop is compiled once that, with all that
+it has taken so far, is more than compiling it takes: so nobody waits more than twice as long as with the better of both tiers.
+Numba itself is imported when the first loop is worth it.
+
+`WINDROW_TIER` chooses for all: "auto", "interpreted" or "compiled". The answers are the same.
 """
 
 from __future__ import annotations
 
-import hashlib
+import functools
+import math
 import os
 import sys
-import tempfile
+import time
+import types
 from collections.abc import Callable
-from functools import cache
-from pathlib import Path
 from typing import Any
 
-import numba
-from numba.core.caching import FunctionCache
+import numpy as np
 
-from windrow.engine.fingerprint import code_of
+from windrow.engine.rewiring import rewired
+
+# Seconds: to import Numba and have its first loop ready, to load a loop, to compile one, and for an element of a plain loop.
+IMPORT = 0.45
+LOAD = 0.005
+COMPILE = 0.5
+STEP = 5e-7
+TIER = os.environ.get("WINDROW_TIER", "auto")
+# Numba's options for the loops of this package.
+JIT: dict[str, Any] = {"nogil": True}
 
 
-def jit(function: Callable[..., Any]) -> Any:
+def jit(function: Callable[..., Any]) -> Kernel:
     """The decorator of this package's own loops."""
-    return compiled_once(function, nogil=True)
+    return Kernel(function, JIT)
 
 
-def compiled_once(function: Callable[..., Any], **options: Any) -> Any:
-    """The function as a Numba dispatcher, whose machine code is kept on disk if there is a place for it."""
-    kept = numba.njit(**options)(function)
-    try:
-        store = _ByCode(function)
-    except (RuntimeError, OSError):  # Numba knows no place
-        return kept
-    # For a module in an archive Numba names a place without a look whether it can write there.
-    if is_writable(Path(store.cache_path)):
-        kept._cache = store
-    return kept
+class Kernel:
+    """A function that runs as it is, or compiled.
 
-
-class _ByCode(FunctionCache):  # type: ignore[misc]
-    """Machine code on disk, told by the code of all that it was made of.
-
-    Numba looks at the file of the function alone. What another file gives to it, a constant or a function that it
-    calls, is in the machine code too, and would stay as it was when that file changes.
+    `options` are Numba's. `is_kept` says whether its machine code is known by its code, and can lie on disk.
     """
 
-    def _index_key(self, sig: Any, codegen: Any) -> tuple[Any, ...]:
-        code = hashlib.sha256(code_of(self._py_func).encode()).hexdigest()
-        return (*super()._index_key(sig, codegen), code)
+    spent = 0.0  # seconds in plain loops, of all of them
+
+    def __init__(
+        self, function: Callable[..., Any], options: dict[str, Any], *, is_kept: bool = True
+    ) -> None:
+        functools.update_wrapper(self, function)
+        self.py_func: Any = function
+        self.options = options
+        self.can_be_kept = is_kept
+        self._seconds = 0.0
+        self._elements = 0
+
+    def __call__(self, *arguments: Any) -> Any:
+        if not self.is_worth_compiling(arguments):
+            return self.interpret(*arguments)
+        # From now on the dispatcher itself is called, which spares a Python function.
+        self.__class__ = type("NativeKernel", (Kernel,), {"__call__": staticmethod(self.native)})
+        return self.native(*arguments)
+
+    def is_worth_compiling(self, arguments: Any, is_kept_for: Callable[[], bool] | None = None) -> bool:
+        """Whether a call with these arguments takes longer than to compile the loop, or to load it.
+
+        `is_kept_for` says whether there is machine code for them on disk; else it may be for others.
+        """
+        if TIER != "auto":
+            return TIER == "compiled"
+        step = self._seconds / self._elements if self._elements else STEP
+        expected = elements(arguments) * step
+        due = self._seconds + expected
+        if due <= LOAD:
+            return False
+        is_loaded = is_kept_for is not None or "numba" in sys.modules
+        if not is_loaded and Kernel.spent + expected <= IMPORT:
+            return False
+        return due > COMPILE or (is_kept_for or self._is_kept)()
+
+    def _is_kept(self) -> bool:
+        from windrow.engine.folder import is_kept
+
+        return self.can_be_kept and is_kept(self.py_func, self.options)
+
+    @functools.cached_property
+    def native(self) -> Any:
+        """The loop as Numba's dispatcher, which asks back before it compiles."""
+        from windrow.engine.native import dispatcher
+
+        return dispatcher(self)
+
+    @functools.cached_property
+    def plain(self) -> Callable[..., Any]:
+        """The loop as plain Python, with plain loops in the place of those that it calls."""
+        return _plain(self.py_func)
+
+    def interpret(self, *arguments: Any) -> Any:
+        """A call as plain Python: numbers are NumPy's within, and Python's outside, as with compiled code."""
+        start = time.thread_time()
+        try:
+            with np.errstate(all="ignore"):
+                return _outside(self.plain(*map(_inside, arguments)))
+        finally:
+            seconds = time.thread_time() - start
+            self._seconds += seconds
+            self._elements += elements(arguments)
+            Kernel.spent += seconds
 
 
-@cache
-def is_writable(directory: Path) -> bool:
-    """Whether files can be made in a directory, which is made itself if need be."""
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=directory):
-            return True
-    except OSError:
-        return False
+class Twofold:
+    """A function that compiled code has in another form, which `native` makes when Numba is there."""
+
+    def __init__(self, plain: Callable[..., Any], native: Callable[[], Any]) -> None:
+        self.plain = plain
+        self._native = native
+
+    @functools.cached_property
+    def native(self) -> Any:
+        return self._native()
 
 
-@cache
-def cache_directory() -> Path | None:
-    """Where generated loops are kept; None if that cannot be written.
-
-    It is named by the versions of Numba and Python, and a loop in it by the code of all that it calls.
-    """
-    versions = f"numba-{numba.__version__}-python-{sys.version_info.major}.{sys.version_info.minor}"
-    try:
-        directory = _base() / versions
-    except RuntimeError:  # there is no home
-        return None
-    return directory if is_writable(directory) else None
+def elements(arguments: Any) -> int:
+    """About how many numbers a loop goes through: those of the arrays among its arguments, and one for the call."""
+    count = 1
+    for argument in arguments:
+        if isinstance(argument, np.ndarray):
+            # A row of a sketch is gone through by NumPy at once.
+            count += min(argument.size, 32 * max(argument.shape))
+        elif isinstance(argument, tuple):
+            count += elements(argument)
+    return count
 
 
-def _base() -> Path:
-    chosen = os.environ.get("WINDROW_CACHE_DIR")
-    if chosen:
-        return Path(chosen)
-    caches = os.environ.get("XDG_CACHE_HOME")
-    return (Path(caches) if caches else Path.home() / ".cache") / "windrow"
+# -- plain loops -------------------------------------------------------------------------------------
+
+
+def _inside(value: Any) -> Any:
+    """A number as NumPy's, so that it is one of 64 bits."""
+    kind = value.__class__
+    if kind is int:
+        return np.int64(value) if -(2**63) <= value < 2**63 else np.uint64(value)
+    return np.float64(value) if kind is float else value
+
+
+def _outside(value: Any) -> Any:
+    """A number as Python's; those of a tuple, too."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if value.__class__ is tuple:
+        return tuple(map(_outside, value))
+    return value
+
+
+def _plain(value: Any) -> Any:
+    """What stands for an object in plain loops."""
+    if hasattr(value, "plain"):  # a loop, or a function that has another form here
+        return value.plain
+    if value is math:
+        return _MATH
+    if not isinstance(value, types.FunctionType) or not value.__module__.startswith("windrow."):
+        return value
+    if value not in _PLAIN:
+        _PLAIN[value] = value  # it may call itself
+        _PLAIN[value] = rewired(value, _plain, _BUILTINS)
+    return _PLAIN[value]
+
+
+_PLAIN: dict[Any, Any] = {}
+
+
+def _as_in_c(function: Callable[..., float], otherwise: Callable[..., float]) -> Callable[..., Any]:
+    """A function of `math` that gives a number where Python raises an error."""
+
+    def called(*arguments: Any) -> Any:
+        try:
+            return np.float64(function(*arguments))
+        except (ValueError, OverflowError):
+            return np.float64(otherwise(*arguments))
+
+    return called
+
+
+def _whole(function: Callable[[Any], int]) -> Callable[[Any], Any]:
+    """Rounding to an integer of 64 bits: the least one where there is none."""
+
+    def called(value: Any) -> Any:
+        try:
+            return np.int64(function(value))
+        except (ValueError, OverflowError):
+            return np.int64(-(2**63))
+
+    return called
+
+
+_MATH = types.SimpleNamespace(
+    **{name: value for name, value in vars(math).items() if not name.startswith("_")}
+    | {
+        "log": _as_in_c(math.log, lambda x: -math.inf if x == 0 else math.nan),
+        "exp": _as_in_c(math.exp, lambda x: math.inf),
+        "sqrt": _as_in_c(math.sqrt, lambda x: math.nan),
+        "asin": _as_in_c(math.asin, lambda x: math.nan),
+        "sin": _as_in_c(math.sin, lambda x: math.nan),
+        "floor": _whole(math.floor),
+        "ceil": _whole(math.ceil),
+    }
+)
+_BUILTINS = {"float": np.float64, "int": _whole(int)}

@@ -69,3 +69,8 @@ def _constant(value: Any) -> Any:
     if isinstance(value, types.CodeType):
         return _code_object(value)
     return sorted(map(repr, value)) if isinstance(value, frozenset) else value
+
+
+def is_users(function: Any) -> bool:
+    """Whether a function is none of windrow's own."""
+    return not str(function.__module__).startswith("windrow.")

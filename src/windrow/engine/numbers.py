@@ -12,14 +12,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-import numba
 import numpy as np
 import pyarrow as pa
 
 from windrow.engine.columns import raw
 
 Kind = Literal["b", "i", "f"]
-NUMBA_TYPES = {"b": numba.boolean, "i": numba.int64, "f": numba.float64}
 
 
 def kind_of(type_: pa.DataType) -> Kind | None:

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
@@ -24,27 +24,28 @@ from windrow.engine.aligned import Aligned
 from windrow.engine.columns import batches, ticks_of
 from windrow.engine.completeness import next_after
 from windrow.engine.emission import empty_result
-from windrow.engine.engines import AnyEngine, engines_for, kind_name
-from windrow.engine.exchange import obstacle_of
+from windrow.engine.engines import engines_for, kind_name
 from windrow.engine.intake import Bounds, Intake
 from windrow.engine.loads import Events, Parcel
 from windrow.engine.metrics import Counters, Metrics
 from windrow.engine.pairing import has_exact_inverse, require_pairings
-from windrow.engine.spanning.engine import Spanning
-from windrow.engine.spanning.lasting import Lasting
-from windrow.engine.spanning.lifespans import Culprits
-from windrow.engine.spanning.open_events import OpenEvents
 from windrow.engine.staging import Staged
 from windrow.errors import QueryError
 from windrow.measure import Measure, Point, PointLike, Tick, parse_point
 from windrow.options import OperatorOptions
-from windrow.planner.explain import explain
 from windrow.planner.sharing import kind_of
 from windrow.planner.window_set import FEW
 from windrow.span import Span
 from windrow.spec import QuerySpec, refuse_name_clashes, require_for_spans, require_named
 from windrow.windows.base import Window
 from windrow.wording import choices
+
+if TYPE_CHECKING:
+    from windrow.engine.engines import AnyEngine
+    from windrow.engine.spanning.engine import Spanning
+    from windrow.engine.spanning.lasting import Lasting
+    from windrow.engine.spanning.lifespans import Culprits
+    from windrow.engine.spanning.open_events import OpenEvents
 
 
 class Operator:
@@ -162,6 +163,8 @@ class Operator:
             raise QueryError(
                 "slices do not tell the types of their events: prepare the operator with the events' schema"
             )
+        from windrow.engine.exchange import obstacle_of
+
         why = obstacle_of(self.query, self.engines[0].binding)
         if why is not None:
             raise QueryError(f"slices that were made elsewhere cannot be taken: {why}")
@@ -201,6 +204,8 @@ class Operator:
     def fit(self, engines: list[AnyEngine], schema: pa.Schema) -> None:
         """Work with these engines, on tables of this schema."""
         if isinstance(self.query.time, Span):
+            from windrow.engine.spanning.lasting import Lasting
+
             self.lasting = Lasting(self.query, engines[0], schema)
         self.engines, self.schema = engines, schema
 
@@ -253,9 +258,7 @@ class Operator:
     @property
     def _host(self) -> Spanning:
         """The engine of events that may be open: there is no other beside it."""
-        (host,) = self.engines
-        assert isinstance(host, Spanning)
-        return host
+        return cast("Spanning", self.engines[0])
 
     def _follow(self, events: Events, open_events: OpenEvents) -> None:
         """Take in rows that may open or close an event."""
@@ -475,6 +478,8 @@ class Operator:
         windows (set 1 of 2: these share slices)
         windows (set 2 of 2: these share slices)
         """
+        from windrow.planner.explain import explain
+
         return explain(
             self.query,
             self.schema,

@@ -14,16 +14,13 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import numba
 import numpy as np
 import pyarrow as pa
-from pyarrow import acero
 
 from windrow.aggregates.user import as_function
-from windrow.engine.compiler import compiled, kernel, warn_interpreted
+from windrow.engine.compiler import kernel, warn_interpreted
 from windrow.engine.integers import interpreted
-from windrow.engine.numbers import NUMBA_TYPES, kind_of, numbers
-from windrow.engine.user_functions import NOT_COMPILED
+from windrow.engine.numbers import kind_of, numbers
 from windrow.errors import QueryError, UserFunctionError
 from windrow.schema import require_columns
 from windrow.windows.functions import label
@@ -92,6 +89,8 @@ class Condition:
 
     def _project(self, batch: pa.RecordBatch) -> pa.Array:
         """The expression over all rows, in their order: Acero keeps it on one thread."""
+        from pyarrow import acero  # it imports pandas, if there is one
+
         table = pa.Table.from_batches([batch.select(list(self.predicate.columns))])
         plan = acero.Declaration.from_sequence(
             [
@@ -105,6 +104,8 @@ class Condition:
         return answer.chunk(0) if answer.num_chunks == 1 else answer.combine_chunks()
 
     def _bind_function(self, schema: pa.Schema) -> None:
+        from windrow.engine.native import NOT_COMPILED, TYPES, returned
+
         given, columns = self.predicate.function, self.predicate.columns
         assert given is not None
         self._name = label(given)
@@ -116,18 +117,16 @@ class Condition:
                     f"{self.what}: the function {self._name!r} reads column {column!r} of type "
                     f"{schema.field(column).type}; numbers, times and booleans can be read"
                 )
-            kinds.append(NUMBA_TYPES[kind])
+            kinds.append(TYPES[kind])
         self._function = as_function(given, len(columns))
         self._kernel: Any = None
         try:
-            dispatcher = compiled(self._function, user=True)
-            dispatcher.compile(tuple(kinds))
+            found = returned(self._function, kinds)
         except NOT_COMPILED as problem:
             warn_interpreted({"where": self._function}, problem)
             return
-        returned = dispatcher.overloads[tuple(kinds)].signature.return_type
-        if not isinstance(returned, numba.types.Boolean):
-            raise self._not_boolean(returned)
+        if found != TYPES["b"]:
+            raise self._not_boolean(found)
         self._kernel = kernel(_source(len(columns)), "hold", {"function": self._function}, user=True)
 
     def _not_boolean(self, found: Any) -> QueryError:

@@ -176,6 +176,12 @@ def _sketch(spec: Sketch, masked: bool) -> Operations:
     return _written(source, needed, dtypes, tuple(f.width for f in spec.fields), identities, user=False)
 
 
+def _put_rows(cells: Any, i: int, partial: Any, n: int = 0) -> None:
+    """`put` and `give` for plain loops: a row at a time."""
+    for column, part in zip(cells, partial, strict=True):
+        column[i] = part
+
+
 def _row(field: Field) -> str:
     dtype = DTYPES[field.dtype]
     return f"np.full({field.width}, {_constant(field.identity, dtype)}, np.{dtype})"
@@ -215,4 +221,6 @@ def _written(
     label = hashlib.sha256(f"{source}{called}".encode()).hexdigest()[:16]
     for name, function in made.items():
         function.__qualname__ = f"{name}_{label}"
+    if any(width is not None for width in widths):
+        made["put"].plain = made["give"].plain = _put_rows
     return Operations(tuple(made.items()), dtypes, widths, identities, user)

@@ -2,36 +2,47 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numba.core import types
-from numba.extending import overload
+from typing import Any
 
-from windrow.engine.cache import jit
+import numpy as np
+
+from windrow.engine.cache import Twofold, jit
 from windrow.policies.layout import AT, FROM, KIND, OF_PARTITION, OF_ROW, OF_TUPLE, UPTO, by, of
 
 # The position of a row that is not kept. Else it is a place, or -1 - place for a row that joins the slice there.
 NOWHERE = -(2**62)
 
 
-def exceeds(value, mark, threshold):  # type: ignore[no-untyped-def]
+def _exceeds(value, mark, threshold):  # type: ignore[no-untyped-def]
     """Whether value - mark > threshold, however far integers lie apart."""
+    if isinstance(value, np.integer):
+        return int(value) - int(mark) > threshold
     return value - mark > threshold
 
 
-@overload(exceeds)
-def _exceeds(value, mark, threshold):  # type: ignore[no-untyped-def]
-    """Integers of 64 bits with a sign differ by at most 64 bits without one."""
-    if isinstance(value, types.Integer):
+def _compiled_exceeds() -> Any:
+    from numba.core import types
+    from numba.extending import overload
 
-        def whole(value, mark, threshold):  # type: ignore[no-untyped-def]
-            return value > mark and np.uint64(value) - np.uint64(mark) > np.uint64(threshold)
+    def choose(value, mark, threshold):  # type: ignore[no-untyped-def]
+        """Integers of 64 bits with a sign differ by at most 64 bits without one."""
+        if isinstance(value, types.Integer):
 
-        return whole
+            def whole(value, mark, threshold):  # type: ignore[no-untyped-def]
+                return value > mark and np.uint64(value) - np.uint64(mark) > np.uint64(threshold)
 
-    def real(value, mark, threshold):  # type: ignore[no-untyped-def]
-        return value - mark > threshold
+            return whole
 
-    return real
+        def real(value, mark, threshold):  # type: ignore[no-untyped-def]
+            return value - mark > threshold
+
+        return real
+
+    overload(_exceeds)(choose)
+    return _exceeds
+
+
+exceeds: Any = Twofold(_exceeds, _compiled_exceeds)
 
 
 @jit

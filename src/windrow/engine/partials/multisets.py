@@ -243,8 +243,8 @@ def count_distinct(window, key, first, last, slots, stride, offset, length, valu
 def most_frequent(window, key, first, last, slots, stride, offset, length, values, upto, k):  # type: ignore[no-untyped-def]
     """The k most frequent values of each row; row i has places i*k .. and `size[i]` of them."""
     rows = window.shape[0]
-    value = np.empty(rows * k, np.int64)
-    times = np.empty(rows * k, np.int64)
+    value = np.zeros(rows * k, np.int64)
+    times = np.zeros(rows * k, np.int64)
     size = np.empty(rows, np.int64)
     for i in range(rows):
         w = window[i]

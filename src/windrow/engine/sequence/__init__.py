@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,14 +20,12 @@ import pyarrow as pa
 from windrow.engine.sequence.base import Discretizer
 from windrow.engine.sequence.checks import bad_rows, check_types
 from windrow.engine.sequence.counted import Counted
-from windrow.engine.sequence.evicting import Evicting
 from windrow.engine.sequence.gaps import gaps_of
 from windrow.engine.sequence.latest import LatestEvents
 from windrow.engine.sequence.looking_back import LookingBack
 from windrow.engine.sequence.recipes import recipe_of
 from windrow.engine.sequence.run import Run, Windows
 from windrow.engine.sequence.stepped import Stepped
-from windrow.engine.sequence.user_step import UserStepped
 from windrow.measure import Measure
 from windrow.windows.base import Window
 from windrow.windows.deterministic import Deterministic
@@ -46,12 +45,24 @@ __all__ = [
 ]
 
 
+def _by_user_step(*arguments: Any, **options: Any) -> Discretizer:
+    from windrow.engine.sequence.user_step import UserStepped  # it imports Numba
+
+    return UserStepped(*arguments, **options)
+
+
+def _by_eviction(*arguments: Any, **options: Any) -> Discretizer:
+    from windrow.engine.sequence.evicting import Evicting  # it imports Numba
+
+    return Evicting(*arguments, **options)
+
+
 # Windows that events place in other ways than step by step; count windows of a query share one discretizer.
 DISCRETIZERS: dict[type[Window], Callable[..., Discretizer]] = {
     SlideByRows: LookingBack,
     Latest: LatestEvents,
-    Deterministic: UserStepped,
-    Nondeterministic: Evicting,
+    Deterministic: _by_user_step,
+    Nondeterministic: _by_eviction,
 }
 
 

@@ -20,7 +20,8 @@ import pyarrow as pa
 from windrow.aggregates.user import as_function
 from windrow.engine.compiler import kernel
 from windrow.engine.integers import Nonsense, checked_numbers, interpreted
-from windrow.engine.numbers import NUMBA_TYPES, frozen
+from windrow.engine.native import TYPES, returned
+from windrow.engine.numbers import frozen
 from windrow.engine.sequence.base import KeyStated, below
 from windrow.engine.sequence.evicting_loop import NEED_TIMES, NEGATIVE, ROLES, TOO_MANY, source
 from windrow.engine.sequence.recipes import moment_of
@@ -32,7 +33,6 @@ from windrow.engine.sequence.user import (
     Role,
     checked_count,
     joined_kinds,
-    returned,
     settle,
     state_type,
 )
@@ -76,11 +76,9 @@ class Evicting(KeyStated):
 
     def _kinds_after(self, kinds: list[str]) -> list[str]:
         """The kinds of the state after one more event; an error if a function returns nonsense."""
-        tick = NUMBA_TYPES["f" if self.measure.floating else "i"]
+        tick = TYPES["f" if self.measure.floating else "i"]
         types = {"state": state_type(kinds, self.window.bare), "rows": numba.int64, "oldest": tick}
-        types |= {
-            name: NUMBA_TYPES[kind] for name, kind in zip(self.window.parameters, self.columns, strict=True)
-        }
+        types |= {name: TYPES[kind] for name, kind in zip(self.window.parameters, self.columns, strict=True)}
         answers = [
             returned(function, [types[name] for name in names])
             for function, names in zip(self.functions.values(), self.parameters, strict=True)

@@ -15,9 +15,9 @@ from typing import Any
 import numba
 import numpy as np
 
-from windrow.engine.compiler import compiled, warn_interpreted
+from windrow.engine.compiler import warn_interpreted
 from windrow.engine.integers import Nonsense
-from windrow.engine.numbers import NUMBA_TYPES
+from windrow.engine.native import NOT_COMPILED, TYPES
 from windrow.errors import UserFunctionError
 from windrow.measure import INT64_MAX, INT64_MIN
 from windrow.windows.functions import label
@@ -46,16 +46,9 @@ class Role:
         return UserFunctionError(self.what, None, raised)
 
 
-def returned(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
-    """The Numba type that a function returns for arguments of these Numba types."""
-    dispatcher = compiled(function, user=True)
-    dispatcher.compile(tuple(arguments))
-    return dispatcher.overloads[tuple(arguments)].signature.return_type
-
-
 def state_type(kinds: Sequence[str], bare: bool) -> Any:
     """The Numba type of a state whose numbers are of these kinds."""
-    types = [NUMBA_TYPES[kind] for kind in kinds]
+    types = [TYPES[kind] for kind in kinds]
     return types[0] if bare else numba.types.Tuple(types)
 
 
@@ -77,7 +70,7 @@ def settle(kinds: Sequence[str], once: Callable[[list[str]], list[str]], functio
             if later == now:
                 break
             now = later
-    except (numba.core.errors.NumbaError, TypeError) as problem:  # Numba stumbles over some of its own types
+    except NOT_COMPILED as problem:
         warn_interpreted(functions, problem)
         return None
     return now

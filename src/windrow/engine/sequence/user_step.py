@@ -18,9 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.user import as_function
-from windrow.engine.compiler import compiled, kernel
+from windrow.engine.compiler import kernel
 from windrow.engine.integers import Nonsense, checked_numbers, interpreted
-from windrow.engine.numbers import NUMBA_TYPES, frozen, kind_of, numbers
+from windrow.engine.native import TYPES, returned
+from windrow.engine.numbers import frozen, kind_of, numbers
 from windrow.engine.sequence.loop import Found, source
 from windrow.engine.sequence.recipes import moment_of
 from windrow.engine.sequence.run import Run
@@ -31,7 +32,6 @@ from windrow.engine.sequence.user import (
     Role,
     checked_count,
     joined_kinds,
-    returned,
     settle,
     state_type,
 )
@@ -83,7 +83,7 @@ class UserStepped(Stepped):
     def _kinds_after(self, kinds: list[str]) -> list[str]:
         """The kinds of the state after one more step; an error if what it returns means nothing."""
         bare = self.window.bare
-        found = returned(self.step, [state_type(kinds, bare), *(NUMBA_TYPES[k] for k in self.columns)])
+        found = returned(self.step, [state_type(kinds, bare), *(TYPES[k] for k in self.columns)])
         parts: tuple[Any, ...] = tuple(getattr(found, "types", ()))
         if not isinstance(found, numba.types.BaseTuple) or len(parts) != 3:
             raise self.role.refused(f"returns {found}; {SHAPE}")
@@ -104,7 +104,7 @@ class UserStepped(Stepped):
         text = source(columns, self.kinds, user=True, bare=self.window.bare)
         after = after_function(self.dtype)
         if not self.interpreted:
-            return kernel(text, "discretize", {"step": self.step, "after": compiled(after)}, user=True)
+            return kernel(text, "discretize", {"step": self.step, "after": after}, user=True)
         scope: dict[str, Any] = {"step": self._strict, "after": after, "np": np}
         exec(compile(text, "<windrow kernel>", "exec"), scope)
         return scope["discretize"]

@@ -7,12 +7,12 @@ import struct
 import zlib
 from dataclasses import fields, replace
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from windrow.durations import Duration
-from windrow.engine.engines import KINDS, AnyEngine, kind_name
+from windrow.engine.engines import KINDS, engine_type, kind_name
 from windrow.engine.keys import Keys
 from windrow.engine.metrics import Counters
 from windrow.engine.operator import Operator
@@ -27,6 +27,9 @@ from windrow.measure import Point, parse_point
 from windrow.options import OperatorOptions
 from windrow.planner.sharing import kind_of
 from windrow.spec import QuerySpec
+
+if TYPE_CHECKING:
+    from windrow.engine.engines import AnyEngine
 
 MAGIC = b"windrow\0"
 VERSION = 4
@@ -93,7 +96,7 @@ def _read(
         raise StateError(f"the snapshot has an engine of the unknown kind {about['kind']!r}")
     if about["kind"] != kind_of(part):
         raise StateError("the snapshot's engine cannot answer the windows of the query")
-    engine = KINDS[about["kind"]](part, settings, schema, keys)
+    engine = engine_type(about["kind"])(part, settings, schema, keys)
     common.read(reader, engine, about, prefix)
     if isinstance(engine, Sessions):
         sessions.read(reader, engine, prefix)

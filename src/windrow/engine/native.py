@@ -1,0 +1,125 @@
+"""Loops compiled by Numba. Only what is worth compiling leads here: to import Numba takes as long as a small query.
+
+A dispatcher looks at the types of its arguments. What it has in memory for them it runs; else it asks the loop, which
+may prefer to run this call as plain Python. What is compiled is kept in `folder`.
+"""
+
+from __future__ import annotations
+
+import pickle
+import types
+from collections.abc import Callable
+from typing import Any
+
+import numba
+from numba.core.compiler import CompileResult
+from numba.core.serialize import dumps
+
+from windrow.engine import folder
+from windrow.engine.checking import Checking, total
+from windrow.engine.fingerprint import is_users
+from windrow.engine.notice import compiling
+from windrow.engine.rewiring import rewired
+
+OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+# A user's ZeroDivisionError must be raised, not turned into inf.
+USER_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "python"}
+# What only compiled code calls needs no way in from Python, which takes as long to compile as the function.
+INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+TYPES = {"b": numba.boolean, "i": numba.int64, "f": numba.float64}
+# What is raised where a function cannot be compiled: Numba stumbles over some of its own types.
+NOT_COMPILED = (numba.core.errors.NumbaError, TypeError)
+Dispatcher = numba.core.dispatcher.Dispatcher
+
+
+def dispatcher(kernel: Any) -> Any:
+    """The dispatcher of an `engine.cache.Kernel`."""
+    made = loop(kernel.py_func, kernel.options)
+    if kernel.can_be_kept:
+        made._cache = _Kept(folder.name_of(kernel.py_func, kernel.options))
+    compile_for = made._compile_for_args
+
+    def compile_or_interpret(*arguments: Any) -> Any:
+        """What a dispatcher calls with arguments whose types are new to it; it then calls what it gets."""
+
+        def is_kept() -> bool:
+            found = tuple(made.typeof_pyval(argument) for argument in arguments)
+            return kernel.can_be_kept and made._cache.holds(found, made.targetctx)
+
+        if not kernel.is_worth_compiling(arguments, is_kept):
+            return kernel.interpret
+        with compiling(kernel.__name__):
+            return compile_for(*arguments)
+
+    made._compile_for_args = compile_or_interpret
+    return made
+
+
+def loop(function: types.FunctionType, options: dict[str, Any]) -> Any:
+    """A dispatcher of a function; other functions that it calls are compiled for it alone."""
+    inner = options | INNER
+    return numba.njit(**options)(rewired(function, lambda value: _compiled(value, inner, {})))
+
+
+def compiled(function: Callable[..., Any], *, user: bool = False) -> Any:
+    """The function as a dispatcher; plain functions that it calls are compiled with it."""
+    return _compiled(function, USER_OPTIONS if user else OPTIONS, {})
+
+
+def returned(function: Any, arguments: Any) -> Any:
+    """The Numba type that a function of the user's returns for arguments of these Numba types."""
+    found = compiled(function, user=True)
+    found.compile(tuple(arguments))
+    return found.overloads[tuple(arguments)].signature.return_type
+
+
+def _compiled(value: Any, options: dict[str, Any], seen: dict[Any, Any]) -> Any:
+    """What stands for an object in compiled functions."""
+    if hasattr(value, "native"):
+        return value.native
+    user = options.get("error_model") == "python"
+    if isinstance(value, Dispatcher):
+        if not user or not is_users(value.py_func):
+            return value
+        value = value.py_func  # its integers are checked as those of other functions are
+    if not isinstance(value, types.FunctionType):
+        return value
+    key = (value, *options.items())
+    if key in _DISPATCHERS:
+        return _DISPATCHERS[key]
+    if value in seen:
+        return seen[value]
+    seen[value] = value
+    checks = user and is_users(value)
+    more = {"sum": _compiled(total, options, seen)} if checks and value is not total else {}
+    clone = rewired(value, lambda called: _compiled(called, options, seen), more)
+    # Of two threads that make the same one, both take that of the first, so that it is compiled once.
+    checking = {"pipeline_class": Checking} if checks else {}
+    return _DISPATCHERS.setdefault(key, numba.njit(**options, **checking)(clone))
+
+
+_DISPATCHERS: dict[Any, Any] = {}
+
+
+class _Kept:
+    """The machine code of a loop on disk, as Numba's dispatchers ask for it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self.cache_path = str(folder.cache_directory())
+
+    def _file(self, types_: Any, codegen: Any) -> str:
+        return f"{self._name}-{folder.text_hash(f'{types_}{codegen.magic_tuple()}')}.bin"
+
+    def holds(self, types_: Any, context: Any) -> bool:
+        """Whether there is code for arguments of these types."""
+        return folder.holds(self._file(types_, context.codegen()))
+
+    def load_overload(self, types_: Any, context: Any) -> Any:
+        context.refresh()
+        found = folder.read(self._file(types_, context.codegen()))
+        return None if found is None else CompileResult._rebuild(context, *pickle.loads(found))
+
+    def save_overload(self, types_: Any, made: Any) -> None:
+        if not made.library.has_dynamic_globals and all(part.can_cache for part in made.lifted):
+            folder.write(self._file(types_, made.codegen), dumps(made._reduce()))
