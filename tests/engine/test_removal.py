@@ -71,6 +71,16 @@ def test_order_stays_as_long_as_another_window_depends_on_it():
     assert operator.metrics().pending == 0
 
 
+def test_windows_of_order_that_were_added_can_go_before_they_have_seen_an_event():
+    operator = asked({"w": wr.tumbling(100)}).operator()
+    operator.process(events(1, 2))
+    operator.add_window("d", wr.delta("x", by=5))
+    operator.add_window("r", wr.tumbling(rows=2))
+    operator.remove_window("r")
+    operator.process(events(3, 9))
+    assert [row["window"] for row in operator.finish().to_pylist()] == ["w", "d", "d"]
+
+
 def test_what_was_given_out_is_not_given_out_again_when_order_ends():
     operator = asked({"r": wr.tumbling(rows=2), "w": wr.tumbling(10)}).operator(mode="update", lateness=50)
     operator.process(events(1, 2, 11, 12))

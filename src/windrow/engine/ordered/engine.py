@@ -400,6 +400,7 @@ class Ordered(Engine):
 
     def remove_window(self, name: str) -> None:
         """Stop answering a window."""
+        self.grow()
         spec = self.windows.names.index(name)
         self.with_windows({n: w for n, w in self.query.windows.items() if n != name})
         for track in self.tracks:
