@@ -152,7 +152,7 @@ def cut(low, lead, total, keys, bounds, before, arrival, arrivals, times, edges,
 
     The first one of segment s is a new slice if lead[s], or if its key has none; else it goes on with the last slice of its
     key. All others are new. The row behind each stretch and its slot, -1 if it is new; how many new slices each segment has,
-    and these as columns, their slots left open; place, CLOSING and LAST of each slice that goes on. Event i has arrivals[i],
+    and these as columns, with -1 for their slots; place, CLOSING and LAST of each slice that goes on. Event i has arrivals[i],
     or arrival + i if there are none.
     """
     count = low.shape[0]
@@ -178,7 +178,7 @@ def cut(low, lead, total, keys, bounds, before, arrival, arrivals, times, edges,
             g += 1
             continue
         counts[s] += 1
-        numbers[RANK, n], numbers[CLOSING, n] = before[s] + low[i] - bounds[s], closing
+        numbers[RANK, n], numbers[CLOSING, n], numbers[SLOT, n] = before[s] + low[i] - bounds[s], closing, -1
         numbers[OPENING, n] = arrivals[low[i]] if arrivals.shape[0] else arrival + low[i]
         ticks[FIRST, n], ticks[LAST, n] = times[low[i]], times[high - 1]
         n += 1
