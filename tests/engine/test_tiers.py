@@ -22,7 +22,7 @@ from windrow.rolling import Rolling
 from windrow.stores import STORES
 
 # Loops that need more than a small stream: threads, slices from elsewhere, keys that come and go. `WINDROW_TIER=both pytest`
-# compares them in the tests of their own.
+# is the way to compare them in the tests of their own.
 IN_OTHER_TESTS = {
     "windrow.engine.cutting.find_extents",
     "windrow.engine.cutting.put_together",

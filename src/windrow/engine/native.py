@@ -13,6 +13,7 @@ from typing import Any
 
 import numba
 from numba.core.compiler import CompileResult
+from numba.core.dispatcher import OmittedArg
 from numba.core.serialize import dumps
 
 from windrow.engine import folder
@@ -39,15 +40,22 @@ def dispatcher(kernel: Any) -> Any:
         made._cache = _Kept(folder.name_of(kernel.py_func, kernel.options))
     compile_for = made._compile_for_args
 
+    def interpret(*arguments: Any) -> Any:
+        """A call as plain Python; a dispatcher fills in what stands for defaults."""
+        return kernel.interpret(*(a for a in arguments if not isinstance(a, OmittedArg)))
+
     def compile_or_interpret(*arguments: Any) -> Any:
         """What a dispatcher calls with arguments whose types are new to it; it then calls what it gets."""
 
         def is_kept() -> bool:
-            found = tuple(made.typeof_pyval(argument) for argument in arguments)
+            found = tuple(
+                numba.types.Omitted(a.value) if isinstance(a, OmittedArg) else made.typeof_pyval(a)
+                for a in arguments
+            )
             return kernel.can_be_kept and made._cache.holds(found, made.targetctx)
 
         if not kernel.is_worth_compiling(arguments, is_kept):
-            return kernel.interpret
+            return interpret
         with compiling(kernel.__name__):
             return compile_for(*arguments)
 
