@@ -21,7 +21,7 @@ from windrow.engine.cache import jit
 # Columns are packed once they have more than so many places for each row, each key, and besides.
 PLACES_PER_ROW, PLACES_PER_KEY, SPARE = 8, 4, 256
 # Packed columns keep their memory up to so many times of what they use: in a steady stream they need it again.
-MOST_ROOM = 32
+MOST_ROOM = 2
 BEGIN, END, LIMIT = range(3)
 
 Mark = tuple[np.ndarray, np.ndarray, int]
