@@ -25,8 +25,6 @@ def both_tiers() -> Iterator[Counter[str]]:
     seen: Counter[str] = Counter()
 
     def call(kernel: Kernel, *arguments: Any) -> Any:
-        if waits_for_another_thread(kernel):
-            return kernel.native(*arguments)
         seen[name_of(kernel)] += 1
         copies = copied(arguments)
         plain = outcome(kernel.interpret, copies)
@@ -64,10 +62,6 @@ def inner_loops(kernel: Kernel) -> set[str]:
         found |= {name_of(value): value for value in fresh}
         waiting += fresh
     return set(found)
-
-
-def waits_for_another_thread(kernel: Kernel) -> bool:
-    return bool(names_in(kernel.py_func.__code__) & {"sem_init", "sem_post", "sem_wait", "receive", "hand"})
 
 
 def outcome(function: Any, arguments: Any) -> tuple[Any, Any]:

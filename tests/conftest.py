@@ -65,8 +65,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _tiers() -> Iterator[None]:
-    """`WINDROW_TIER=both` compares the tiers in each call of a loop."""
-    if os.environ.get("WINDROW_TIER") != "both":
+    """`WINDROW_BOTH_TIERS=1` compares the tiers in each call of a loop."""
+    if not os.environ.get("WINDROW_BOTH_TIERS"):
         yield
         return
     from both_tiers import both_tiers

@@ -18,6 +18,7 @@ import pytest
 KNOTS = [
     {"engine.emission", "engine.engine", "engine.loads"},
     {"engine.operator", "engine.snapshot", "engine.snapshot.format"},
+    {"engine.runs.changing", "engine.runs.endings", "engine.runs.engine"},
     {"engine.partials.merging", "engine.partials.scalars"},
     {"engine.spanning.engine", "engine.spanning.parcels"},
 ]

@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 from numba import types
 
+from benchmarks.papers.native import native
 from benchmarks.papers.pba.handing import PUBLISHED, second_thread
 from windrow.aggregates.base import Aggregate
 from windrow.engine.compiler import kernel
@@ -53,7 +54,7 @@ def read_often(times, moment):  # type: ignore[no-untyped-def]
 def overhead(times: int = 100_000) -> float:
     """Nanoseconds that one look at the clock takes, at its best."""
     moment = np.zeros(2, np.int64)
-    run = kernel(inspect.getsource(read_often), "read_often", {"now": now})
+    run = native(kernel(inspect.getsource(read_often), "read_often", {"now": now}))
     return min(run(times, moment) for _ in range(10)) / times
 
 
@@ -64,7 +65,7 @@ def latencies(store: str, aggregate: Aggregate, column: pa.Array, size: int, *, 
     inputs = (column.to_numpy(),)
     best = np.full(len(column) - size + 1, np.iinfo(np.int64).max)
     chosen = PUBLISHED if store == "pba" else STORES[store]
-    run = compiled(timed_slides, chosen, given)
+    run = native(compiled(timed_slides, chosen, given))
     for _ in range(runs):
         best = np.minimum(best, _once(chosen, given, run, inputs, size))
     # The first window has waited for all of its rows.

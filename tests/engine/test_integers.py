@@ -54,7 +54,7 @@ OPERATIONS = {
     "a loop": loop,
     "a call": lambda a, b: loop(a, b) + 1,
 }
-COMPILED = {name: compiled(function, user=True) for name, function in OPERATIONS.items()}
+COMPILED = {name: compiled(function) for name, function in OPERATIONS.items()}
 NUMBERS = st.one_of(
     st.integers(LOWEST, HIGHEST),
     st.integers(-70, 70),
@@ -112,7 +112,7 @@ def test_an_operation_is_exact_or_raises_compiled_and_interpreted(name, a, b):
 def test_a_function_that_the_user_compiled_is_compiled_anew():
     assert outer(HIGHEST, 1) == LOWEST
     with pytest.raises(OverflowError, match="does not fit in 64 bits"):
-        compiled(outer, user=True)(HIGHEST, 1)
+        compiled(outer)(HIGHEST, 1)
 
 
 @pytest.mark.parametrize(
@@ -124,23 +124,23 @@ def test_a_float_becomes_an_integer_that_fits_or_raises(function, value):
         return function(x)
 
     wanted = outcome(interpreted(whole), value)
-    assert outcome(compiled(whole, user=True), value) == wanted
+    assert outcome(compiled(whole), value) == wanted
 
 
 def test_an_integer_to_a_negative_power_is_refused_both_ways():
-    for function in (compiled(OPERATIONS["**"], user=True), interpreted(OPERATIONS["**"])):
+    for function in (compiled(OPERATIONS["**"]), interpreted(OPERATIONS["**"])):
         with pytest.raises(ValueError, match="make it a float first"):
             function(2, -1)
 
 
 def test_a_constant_beyond_64_bits_is_left_to_the_interpreter():
     with pytest.raises(numba.core.errors.NumbaError, match="the constant 9223372036854775808 does not fit"):
-        compiled(lambda a: a + 2**63, user=True)(1)
+        compiled(lambda a: a + 2**63)(1)
 
 
 def test_floats_and_booleans_are_what_they_were():
-    assert compiled(lambda a, b: a + b, user=True)(0.5, 2**62) == 0.5 + 2**62
-    assert compiled(lambda a, b: a / b, user=True)(2**62, 2**61) == 2.0
-    assert compiled(lambda a, b: a + b, user=True)(True, True) == 2
+    assert compiled(lambda a, b: a + b)(0.5, 2**62) == 0.5 + 2**62
+    assert compiled(lambda a, b: a / b)(2**62, 2**61) == 2.0
+    assert compiled(lambda a, b: a + b)(True, True) == 2
     assert interpreted(lambda a, b: (a > b, a / b))(3, 2) == (True, 1.5)
     assert interpreted(lambda a: a + 1)(3) == 4

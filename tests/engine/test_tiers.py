@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 import pytest
-from both_tiers import both_tiers, inner_loops, name_of, waits_for_another_thread
+from both_tiers import both_tiers, inner_loops, name_of
 from policies.support import stream, table_of
 from specimens import AGGREGATES, SEQUENCES, WINDOWS, fixed_stream
 
@@ -21,7 +21,7 @@ from windrow.engine.compiler import InterpretedWarning
 from windrow.rolling import Rolling
 from windrow.stores import STORES
 
-# Loops that need more than a small stream: threads, slices from elsewhere, keys that come and go. `WINDROW_TIER=both pytest`
+# Loops that need more than a small stream: threads, slices from elsewhere, keys that come and go. `WINDROW_BOTH_TIERS=1 pytest`
 # is the way to compare them in the tests of their own.
 IN_OTHER_TESTS = {
     "windrow.engine.cutting.find_extents",
@@ -36,7 +36,6 @@ IN_OTHER_TESTS = {
     "windrow.engine.ordered.sorting.split_late",
     "windrow.engine.partials.multisets.expand",
     "windrow.engine.runs.engine.cut_in_order",
-    "windrow.engine.runs.engine.find_blocked",
     "windrow.engine.runs.table.lay_out",
     "windrow.engine.runs.table.put_back",
     "windrow.engine.spanning.placing.fill_positions",
@@ -45,7 +44,6 @@ IN_OTHER_TESTS = {
     "windrow.policies.log.mark_held",
     "windrow.policies.operators.chains.leave_behind",
     "windrow.policies.operators.deduplicate.mark_first",
-    "windrow.policies.operators.heaps.owners",
     "windrow.policies.subwindows.rejoin",
 }
 MET: Counter[str] = Counter()
@@ -152,6 +150,41 @@ def test_events_that_open_and_close_are_the_same_in_both_tiers():
     op.finish()
 
 
+def test_windows_that_come_and_go_are_the_same_in_both_tiers():
+    table = fixed_stream({"x": "int"}, size=60, span=90, seed=3).sort_by("time")
+    query = wr.query(
+        time="time",
+        key="key0",
+        windows={"a": wr.session(2), "b": wr.session(9)},
+        aggregates={"s": wr.sum("x")},
+    )
+    op = query.operator(lateness=4)
+    op.process(table.slice(0, 30))
+    op.add_window("c", wr.session(5))
+    op.add_window("r", wr.tumbling(rows=2))
+    op.process(table.slice(30))
+    op.remove_window("a")
+    op.finish()
+
+
+def test_many_events_out_of_order_are_the_same_in_both_tiers():
+    table = pa.table({"time": [37 * i % 100 for i in range(400)], "x": list(range(400))})
+    query = wr.query(time="time", windows={"w": wr.tumbling(50)}, aggregates={"s": wr.sum("x")})
+    op = query.operator()
+    op.process(table)
+    op.finish()
+
+
+def test_windows_of_many_keys_that_end_at_once_are_the_same_in_both_tiers():
+    times = {"time": [i % 3 for i in range(3_000)], "key": [i // 3 for i in range(3_000)]}
+    query = wr.query(time="time", key="key", windows={"w": wr.tumbling(rows=2)}, aggregates={"n": wr.count()})
+    op = query.operator(mode="update", lateness=2)
+    op.process(pa.table(times))
+    op.advance(2)
+    op.advance(10)
+    op.finish()
+
+
 PARTITIONS = {
     "plain": {},
     "partitions": {"partitioned": True, "partition_eviction": wp.partition_count(2)},
@@ -231,7 +264,7 @@ def test_every_loop_was_met() -> None:
         if not module.name.startswith(("windrow.spark", "windrow.pipelines", "windrow.cli")):
             found = vars(importlib.import_module(module.name)).values()
             loops |= {name_of(loop): loop for loop in found if isinstance(loop, Kernel)}
-    met = {name for name, loop in loops.items() if name in MET or waits_for_another_thread(loop)}
+    met = loops.keys() & MET.keys()
     for name in list(met):
         met |= inner_loops(loops[name])
     assert not (missed := sorted(loops.keys() - met - IN_OTHER_TESTS)), " ".join(missed)

@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
-from numba import types
+from numba import njit, types
 
-from windrow.engine.cache import jit
+from benchmarks.papers.native import native
 from windrow.engine.stored import Operations, compiled
 from windrow.stores.operations import combine, put
 from windrow.stores.pba import PBA
@@ -92,12 +92,12 @@ def work(cells, notes):  # type: ignore[no-untyped-def]
     sem_post(notes[DONE])
 
 
-@jit
+@njit
 def _begin(semaphore):  # type: ignore[no-untyped-def]
     return sem_init(semaphore, 0, 0)
 
 
-@jit
+@njit
 def _post(semaphore):  # type: ignore[no-untyped-def]
     sem_post(semaphore)
 
@@ -113,7 +113,9 @@ def second_thread(given: Operations, cells: tuple[np.ndarray, ...], notes: np.nd
     for semaphore in (READY, DONE):
         assert _begin(notes[semaphore]) == 0, "this system has no semaphores"
     notes[OPEN] = 1
-    thread = threading.Thread(target=compiled(serve, PUBLISHED, given), args=(cells, notes), daemon=True)
+    thread = threading.Thread(
+        target=native(compiled(serve, PUBLISHED, given)), args=(cells, notes), daemon=True
+    )
     thread.start()
     yield
     notes[OPEN] = 0

@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.numerics import add_float, lift_float, lower_float
+from windrow.aggregates.numerics import add_float as add
+from windrow.aggregates.numerics import lift_float as lift
+from windrow.aggregates.numerics import lower_float as lower
 from windrow.engine.cache import jit
 from windrow.engine.columns import whole
-from windrow.engine.compiler import compiled
 from windrow.engine.keys import Keys
-
-add, lift, lower = compiled(add_float), compiled(lift_float), compiled(lower_float)
 
 
 @jit

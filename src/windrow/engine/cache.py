@@ -6,10 +6,11 @@
 A loop is a plain Python function. As long as a call has little to do, and not much has been done before, it runs as it
 is, on NumPy's numbers, which overflow and divide as those of compiled code do. What decides is what a call is
 expected to take: its elements, times what one took before (`STEP` at first). A loop is compiled once that, with all that
-it has taken so far, is more than compiling it takes: so nobody waits more than twice as long as with the better of both tiers.
+it has taken so far, is more than compiling it takes: so nobody waits much more than twice as long as with the better of both tiers.
 Numba itself is imported when the first loop is worth it.
 
-`WINDROW_TIER` chooses for all: "auto", "interpreted" or "compiled". The answers are the same.
+`WINDROW_TIER` chooses for all: "auto", "interpreted" or "compiled". The answers are the same. Loops around functions of the
+user's own have one tier: they are compiled at once.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import functools
 import math
 import os
 import sys
+import threading
 import time
 import types
 from collections.abc import Callable
@@ -26,13 +28,17 @@ from typing import Any
 import numpy as np
 
 from windrow.engine.rewiring import rewired
+from windrow.errors import QueryError
 
 # Seconds: to import Numba and have its first loop ready, to load a loop, to compile one, and for an element of a plain loop.
 IMPORT = 0.45
 LOAD = 0.005
 COMPILE = 0.5
 STEP = 5e-7
+TIERS = ("auto", "interpreted", "compiled")
 TIER = os.environ.get("WINDROW_TIER", "auto")
+if TIER not in TIERS:
+    raise QueryError(f"WINDROW_TIER must be one of {', '.join(TIERS)}, not {TIER!r}")
 # Numba's options for the loops of this package.
 JIT: dict[str, Any] = {"nogil": True}
 
@@ -82,9 +88,11 @@ class Kernel:
         is_loaded = is_kept_for is not None or "numba" in sys.modules
         if not is_loaded and Kernel.spent + expected <= IMPORT:
             return False
-        return due > COMPILE or (is_kept_for or self._is_kept)()
+        return due > COMPILE or (self._is_kept if is_kept_for is None else is_kept_for())
 
+    @functools.cached_property
     def _is_kept(self) -> bool:
+        """Whether there is machine code of it on disk, whatever the types."""
         from windrow.engine.folder import is_kept
 
         return self.can_be_kept and is_kept(self.py_func, self.options)
@@ -166,13 +174,15 @@ def _plain(value: Any) -> Any:
         return _MATH
     if not isinstance(value, types.FunctionType) or not value.__module__.startswith("windrow."):
         return value
-    if value not in _PLAIN:
-        _PLAIN[value] = value  # it may call itself
-        _PLAIN[value] = rewired(value, _plain, _BUILTINS)
-    return _PLAIN[value]
+    with _REWIRING:  # no other thread may see a function that is half done
+        if value not in _PLAIN:
+            _PLAIN[value] = value  # it may call itself
+            _PLAIN[value] = rewired(value, _plain, _BUILTINS)
+        return _PLAIN[value]
 
 
 _PLAIN: dict[Any, Any] = {}
+_REWIRING = threading.RLock()
 
 
 def _as_in_c(function: Callable[..., float], otherwise: Callable[..., float]) -> Callable[..., Any]:

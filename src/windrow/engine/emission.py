@@ -230,7 +230,7 @@ class Emission:
     def _of_keys(self, key: np.ndarray, *, all_of_them: bool) -> list[pa.Array]:
         """The key columns of output rows; where all keys have all windows, of one window after another."""
         columns = self._engine.keys.columns
-        if not all_of_them or not columns:
+        if not all_of_them or not columns or not len(key):
             return [column.take(pa.array(key)) for column in columns]
         windows = len(key) // self._keys
         return [pa.concat_arrays([column] * windows) if windows > 1 else column for column in columns]

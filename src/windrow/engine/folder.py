@@ -45,7 +45,10 @@ def _names() -> frozenset[str]:
     directory = cache_directory()
     if directory is None:
         return frozenset()
-    return frozenset(entry.name.rsplit("-", 1)[0] for entry in os.scandir(directory))
+    try:
+        return frozenset(entry.name.rsplit("-", 1)[0] for entry in os.scandir(directory))
+    except OSError:  # it was deleted
+        return frozenset()
 
 
 def holds(name: str) -> bool:

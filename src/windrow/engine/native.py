@@ -9,6 +9,7 @@ from __future__ import annotations
 import pickle
 import types
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import numba
@@ -22,7 +23,6 @@ from windrow.engine.fingerprint import is_users
 from windrow.engine.notice import compiling
 from windrow.engine.rewiring import rewired
 
-OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 # A user's ZeroDivisionError must be raised, not turned into inf.
 USER_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "python"}
 # What only compiled code calls needs no way in from Python, which takes as long to compile as the function.
@@ -56,7 +56,7 @@ def dispatcher(kernel: Any) -> Any:
 
         if not kernel.is_worth_compiling(arguments, is_kept):
             return interpret
-        with compiling(kernel.__name__):
+        with nullcontext() if is_kept() else compiling(kernel.__name__):
             return compile_for(*arguments)
 
     made._compile_for_args = compile_or_interpret
@@ -69,14 +69,14 @@ def loop(function: types.FunctionType, options: dict[str, Any]) -> Any:
     return numba.njit(**options)(rewired(function, lambda value: _compiled(value, inner, {})))
 
 
-def compiled(function: Callable[..., Any], *, user: bool = False) -> Any:
-    """The function as a dispatcher; plain functions that it calls are compiled with it."""
-    return _compiled(function, USER_OPTIONS if user else OPTIONS, {})
+def compiled(function: Callable[..., Any]) -> Any:
+    """A function of the user's as a dispatcher; plain functions that it calls are compiled with it."""
+    return _compiled(function, USER_OPTIONS, {})
 
 
 def returned(function: Any, arguments: Any) -> Any:
     """The Numba type that a function of the user's returns for arguments of these Numba types."""
-    found = compiled(function, user=True)
+    found = compiled(function)
     found.compile(tuple(arguments))
     return found.overloads[tuple(arguments)].signature.return_type
 
@@ -126,7 +126,10 @@ class _Kept:
     def load_overload(self, types_: Any, context: Any) -> Any:
         context.refresh()
         found = folder.read(self._file(types_, context.codegen()))
-        return None if found is None else CompileResult._rebuild(context, *pickle.loads(found))
+        try:
+            return None if found is None else CompileResult._rebuild(context, *pickle.loads(found))
+        except (AttributeError, ImportError, TypeError):  # what it names has moved since
+            return None
 
     def save_overload(self, types_: Any, made: Any) -> None:
         if not made.library.has_dynamic_globals and all(part.can_cache for part in made.lifted):

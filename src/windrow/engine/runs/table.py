@@ -28,8 +28,8 @@ OLDEST, NEWEST, STAMP, VISITED = range(4)
 CHANGED, REVISITED, IMAGES, LANES, BORN, JOINED, ENDED, HEADS = range(8)
 # More rows of `lists`: what was joined to the slices in JOINED; the ends of the lanes in LANES.
 TAKEN, WAS_OLDEST, WAS_NEWEST = range(8, 11)
-# What else is in `counts`: the row to go on from, sessions found so far, a slice that is to be joined to those behind it (and
-# one more), and how many rows of the table are free and in a lane.
+# What else is in `counts`: the row to go on from, sessions found so far, one more than the slice whose
+# joins were interrupted (0: none), and how many rows of the table are free and in a lane.
 ROW, FOUND, HALF_DONE, FREE, LIVE = range(8, 13)
 # The two rows of `journal`: slices before this call, and as they were emitted.
 BEFORE, SHOWN = range(2)

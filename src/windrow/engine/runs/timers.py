@@ -1,8 +1,8 @@
 """When a slice is to be looked at again: a binary heap of times, at most one for each slice.
 
 A slice that grows does not move in the heap: it comes out no later than it should, and is put back if its time has not come.
-A slice that is gone stays in the heap until it comes out. So growing and joining cost nothing here, and a slice costs
-O(log slices) when it comes and when it ends.
+A slice that is gone stays in the heap until it comes out. In append mode only the oldest slice of a lane is there. So growing
+and joining cost nothing here, and a slice costs O(log slices).
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from windrow.engine.engines import AnyEngine
 
 MAGIC = b"windrow\0"
-VERSION = 4
+VERSION = 5
 # Version 3 has other sections for sessions and for windows that depend on order; all else is the same.
 READABLE = (3, VERSION)
 OLD_SECTION = (
