@@ -1,7 +1,7 @@
 """How long until a fresh process has an answer?
 
 Each figure is a process of its own: Python starts, makes events of two keys, imports a library and asks one query. *Cold* is
-with nothing compiled; *warm* with all loops of the query on disk, as `windrow warm` leaves them. Small inputs are answered by
+with nothing compiled; *warm* with all loops of the query on disk, compiled by an earlier process. Small inputs are answered by
 plain Python in both. PyArrow imports pandas by itself where it is installed; *no pandas* is the same cold start where it is not.
 *Loops* are those that were compiled cold. Where events are many, only the time behind their making counts.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
@@ -71,7 +72,14 @@ def test_a_folder_that_takes_no_files_is_done_without(tmp_path, error):
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
-@pytest.mark.parametrize("damage", [lambda b: b"", lambda b: b[:-9], lambda b: b[:99] + b"?" + b[100:]])
+def foreign(_: bytes) -> bytes:
+    """A file that is whole, and no code."""
+    return hashlib.sha256(b"no code").digest() + b"no code"
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda b: b"", lambda b: b[:-9], lambda b: b[:99] + b"?" + b[100:], foreign]
+)
 def test_what_is_damaged_is_compiled_anew(tmp_path, damage):
     first = output_of(started(tmp_path, ONE_LOOP))
     (kept,) = tmp_path.rglob("*.bin")

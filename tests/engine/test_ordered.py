@@ -206,3 +206,24 @@ def test_long_windows_do_not_keep_the_slices_of_short_ones():
         operator.process(events(range(50 * i, 50 * i + 50), [i % 2 for i in range(50)], [1] * 50))
         operator.advance(50 * i + 49)
     assert operator.metrics().live_slices < 600
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        wr.tumbling(5, on="km"),
+        wr.sliding(5, every=2, on="km"),
+        wr.deterministic(lambda s, km: (s, 1, 0), state=0),
+    ],
+    ids=["tumbling", "sliding", "deterministic"],
+)
+def test_events_that_waited_before_a_window_was_added_may_lack_what_it_reads_in_snapshots_too(window):
+    query = wr.query(time="t", windows={"r": wr.tumbling(rows=2)}, aggregates={"n": wr.count()})
+    operator = query.operator()
+    operator.process(pa.table({"t": [1, 2, 3], "km": [1, 2, 3]}))
+    operator.add_window("x", window)
+    later = wr.query(time="t", windows={"r": wr.tumbling(rows=2), "x": window}, aggregates={"n": wr.count()})
+    restored = later.restore(operator.snapshot())
+    for each in (operator, restored):
+        each.process(pa.table({"t": [4, 5], "km": [4, 9]}))
+    assert restored.finish().equals(operator.finish())

@@ -128,9 +128,14 @@ class _Kept:
         found = folder.read(self._file(types_, context.codegen()))
         try:
             return None if found is None else CompileResult._rebuild(context, *pickle.loads(found))
-        except (AttributeError, ImportError, TypeError):  # what it names has moved since
-            return None
+        except (AttributeError, ImportError, TypeError, ValueError, EOFError, pickle.UnpicklingError):
+            return None  # it is no code, or what it names has moved since
 
     def save_overload(self, types_: Any, made: Any) -> None:
-        if not made.library.has_dynamic_globals and all(part.can_cache for part in made.lifted):
-            folder.write(self._file(types_, made.codegen), dumps(made._reduce()))
+        if made.library.has_dynamic_globals or not all(part.can_cache for part in made.lifted):
+            return
+        try:
+            code = dumps(made._reduce())
+        except RuntimeError:  # an interrupt came while it was compiled
+            return
+        folder.write(self._file(types_, made.codegen), code)

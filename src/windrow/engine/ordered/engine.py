@@ -17,6 +17,7 @@ whatever else is held.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
@@ -89,10 +90,13 @@ class Ordered(Engine):
 
     # -- events in -------------------------------------------------------------------------------
 
-    def bad_values(self, batch: pa.RecordBatch) -> list[tuple[str, np.ndarray, str]]:
+    def bad_values(
+        self, batch: pa.RecordBatch, counted: Mapping[str, pa.RecordBatch] | None = None
+    ) -> list[tuple[str, np.ndarray, str]]:
+        """As other engines do, and by windows: of all rows, or of those that each has `counted`."""
         found = super().bad_values(batch)
-        for window in self.query.windows.values():
-            found += bad_rows(window, batch, self.measure)
+        for name, window in self.query.windows.items():
+            found += bad_rows(window, batch if counted is None else counted[name], self.measure)
         return found
 
     def too_late(self, load: Events | Parcel) -> tuple[np.ndarray, np.ndarray] | None:

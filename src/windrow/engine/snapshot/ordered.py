@@ -212,6 +212,9 @@ def _read_waiting(reader: Reader, engine: Ordered, prefix: str) -> None:
     if np.any(np.diff(arrival) <= 0) or np.any((arrival < 0) | (arrival >= 2**62)):
         raise StateError("the events that wait in the snapshot are not in the order of their arrival")
     batch = table.to_batches()[0]
-    if engine.bad_values(batch):
+    # Events that waited before a window was added may lack what it reads; it does not count them.
+    floors = {name: engine.complete_from.get("window " + name) for name in engine.query.windows}
+    counted = {n: batch if at is None else batch.filter(pa.array(time >= at)) for n, at in floors.items()}
+    if engine.bad_values(batch, counted):
         raise StateError("the events that wait in the snapshot have values that no event may have")
     engine.waiting.inbox.append(Chunk(batch, time, arrival, numbers, time.min(), time.max(), False))
