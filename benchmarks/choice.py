@@ -25,11 +25,11 @@ from benchmarks.support.harness import SCALES, Figure, Line, Scale, Table, at_mo
 from windrow.aggregates.base import Aggregate
 from windrow.aggregates.extremes import PLAIN
 from windrow.engine.cutting import Cells
-from windrow.engine.pairing import chosen
 from windrow.engine.partials import Numbers, store_for
 from windrow.engine.spanning.across import Crossed, Extent, crossed_by
 from windrow.engine.spanning.placing import Ranges
-from windrow.engine.windows import Due
+from windrow.engine.store_compatibility import chosen
+from windrow.engine.windows import ClosedWindows
 from windrow.planner import rolling
 from windrow.planner.merging import COSTS, NAMES, Load, combines, form_of, possible, width_of
 from windrow.rolling import Rolling
@@ -125,12 +125,14 @@ class Workload:
         numbers.fold(Cells(np.arange(self.slices * self.keys)), [typed], ())
         return numbers
 
-    def due(self) -> Due:
+    def due(self) -> ClosedWindows:
         """All windows that fit, kind by kind, as the engine lists them."""
         kinds = [np.arange(0, self.slices - self.length - kind, self.every) for kind in range(self.kinds)]
         first = np.concatenate(kinds)
         last = first + np.repeat(self.length + np.arange(self.kinds), [len(kind) for kind in kinds])
-        return Due(np.repeat(np.arange(self.kinds), [len(kind) for kind in kinds]), first, last, first, last)
+        return ClosedWindows(
+            np.repeat(np.arange(self.kinds), [len(kind) for kind in kinds]), first, last, first, last
+        )
 
     def load(self) -> Load:
         """What is to be done, as the planner sees it."""
@@ -145,7 +147,7 @@ class Workload:
         exact = all(dtype.kind == "i" for dtype in numbers.dtypes)
         stores = [s for s in NAMES if s in possible(numbers.spec, exact=exact) or s == "two_stacks_lite"]
 
-        def merge(store: str, windows: Due = due) -> None:
+        def merge(store: str, windows: ClosedWindows = due) -> None:
             numbers.merging.store = store
             numbers.merge(windows, slots, self.keys)
 

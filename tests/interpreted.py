@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from windrow.engine import compiler
+from windrow.engine.bound_kernels import Operations
 from windrow.engine.fingerprint import names_in
-from windrow.engine.stored import Operations
 from windrow.stores import operations
 from windrow.stores.base import Store
 

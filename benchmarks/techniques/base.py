@@ -32,7 +32,7 @@ from windrow.engine.binding import Answer
 from windrow.engine.columns import shown
 from windrow.engine.emission import WINDOW_TYPE
 from windrow.engine.engine import Engine
-from windrow.engine.loads import Events, Parcel
+from windrow.engine.input_batches import EventBatch, PartialBatch
 from windrow.engine.operator import Operator
 from windrow.engine.staging import Staged
 from windrow.engine.windows import first_open_start
@@ -139,7 +139,7 @@ class Method(Engine):
 
     # -- events in -------------------------------------------------------------------------------
 
-    def too_late(self, load: Events) -> tuple[np.ndarray, np.ndarray] | None:
+    def too_late(self, load: EventBatch) -> tuple[np.ndarray, np.ndarray] | None:
         """Masks of the events that no window takes any more, and of those among them that had one.
 
         Each window judges by itself. Sessions have a place for every event, so one that all windows refuse had one.
@@ -159,7 +159,7 @@ class Method(Engine):
             return None
         return self.windows.missed(load.times, load.times, self.threshold)
 
-    def partly_late(self, load: Events) -> np.ndarray | None:
+    def partly_late(self, load: EventBatch) -> np.ndarray | None:
         """Nobody asks how many events missed some of their windows."""
         return None
 
@@ -174,12 +174,12 @@ class Method(Engine):
             problem = "comes after a later event or watermark, and this technique takes events in order only"
             raise DataError(self.measure.column, row, value, problem)
 
-    def _stage(self, load: Events | Parcel, staged: Staged) -> None:
+    def _stage(self, load: EventBatch | PartialBatch, staged: Staged) -> None:
         """Take good events in; only keys can be forgotten again."""
-        assert isinstance(load, Events)
+        assert isinstance(load, EventBatch)
         self.take(load)
 
-    def take(self, events: Events) -> None:
+    def take(self, events: EventBatch) -> None:
         """Take good events in."""
         encoded = self.encode(events.batch)
         if not self.partials.masked and any(p is not None for p in encoded[1].values()):

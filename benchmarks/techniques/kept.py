@@ -16,7 +16,7 @@ from windrow.aggregates.base import Multiset
 from windrow.engine.binding import Answer
 from windrow.engine.cutting import Cells as Placed
 from windrow.engine.partials import Multisets
-from windrow.engine.windows import Due
+from windrow.engine.windows import ClosedWindows
 
 
 @dataclass
@@ -50,7 +50,7 @@ def kept_column(answer: Answer, kept: Kept, rows: int, decoders: list[Any]) -> p
         sets = Multisets(floating=bound.kinds[0] == "f")
         sets.repack(number[:0], rows, 1, slice(0, 0))
         sets.fold(Placed(row), [codes[position]], ())
-        due = Due(number, number, number, number, number + 1)
+        due = ClosedWindows(number, number, number, number, number + 1)
         return sets.answer(bound, due, number, (number, np.zeros(rows, np.int64)), decoders)
     order = np.argsort(row, kind="stable")
     position, row = position[order], row[order]

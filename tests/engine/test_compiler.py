@@ -29,7 +29,7 @@ def step(inputs, i):
 
 
 for function in (lift, step, insert):
-    function.__module__ = "windrow.engine.stored"
+    function.__module__ = "windrow.engine.bound_kernels"
 
 
 def test_a_warning_names_the_functions_of_the_user_however_deep_they_are_called():

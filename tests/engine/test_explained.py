@@ -17,7 +17,7 @@ from windrow.engine.ordered.engine import Ordered
 from windrow.engine.partials import Log, Multisets, Numbers
 from windrow.engine.runs.engine import Sessions
 from windrow.engine.spanning.engine import Spanning
-from windrow.engine.windows import Due
+from windrow.engine.windows import ClosedWindows
 from windrow.planner.merging import NAMES, possible
 
 EVENTS = fixed_stream({"x": "int", "y": "mild", "s": "string"}, size=60, span=90, seed=3)
@@ -211,7 +211,7 @@ def check_stores(operator, engine, said):
         exact = all(dtype.kind == "i" for dtype in numbers.dtypes)
         assert set(said.stores[name]) == set(possible(numbers.spec, exact=exact))
         one = np.arange(1)
-        assert merging.chosen(Due(one, one, one + 1, one, one + 1), 1) == "lazy"
+        assert merging.chosen(ClosedWindows(one, one, one + 1, one, one + 1), 1) == "lazy"
 
 
 def run(operator, table, *changes):

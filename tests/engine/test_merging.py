@@ -14,7 +14,7 @@ import windrow as wr
 from windrow.engine.cutting import Cells
 from windrow.engine.partials import store_for
 from windrow.engine.partials.merging import LOOPS
-from windrow.engine.windows import Due
+from windrow.engine.windows import ClosedWindows
 from windrow.planner.merging import MANY_KEYS, Load, estimates
 from windrow.stores import STORES
 
@@ -49,7 +49,7 @@ def windows(draw, slices):
             found.append((begin, end))
             begin = min(slices - 1, begin + draw(st.integers(0, 4)))
     first, last = (np.array(column, np.int64) for column in zip(*found, strict=True))
-    return Due(np.zeros(len(found), np.int64), first, last, first, last)
+    return ClosedWindows(np.zeros(len(found), np.int64), first, last, first, last)
 
 
 PAIRS = [(store, "sum" if STORES[store].needs == "inverse" else "max") for store in STORES]

@@ -10,7 +10,7 @@ import pytest
 from specimens import ALTERNATING, TOTAL
 
 import windrow as wr
-from windrow.engine.windows import Due
+from windrow.engine.windows import ClosedWindows
 
 SCHEMA = pa.schema([("ts", pa.timestamp("ms")), ("k", pa.string()), ("x", pa.int64()), ("s", pa.string())])
 
@@ -77,7 +77,7 @@ def test_the_store_that_is_named_is_the_one_that_merges(name, type_):
     operator.process(pa.table({"ts": range(5_000), "x": pa.array(range(5_000), type_)}))
     (merging,) = [s.merging for s in operator.engines[0].binding.stores.values() if len(s.fields)]
     first = np.arange(4_500)
-    picked = merging.chosen(Due(first, first, first + 500, first, first + 500), 1)
+    picked = merging.chosen(ClosedWindows(first, first, first + 500, first, first + 500), 1)
     assert f" {picked} " in said.split(", not ")[0]
 
 

@@ -22,7 +22,7 @@ from benchmarks.techniques.partials import Partials
 from benchmarks.techniques.rows import Rows
 from benchmarks.techniques.spanning.places import NO_FLOOR, windows_over
 from windrow.engine.binding import Answer
-from windrow.engine.loads import Events
+from windrow.engine.input_batches import EventBatch
 from windrow.options import OperatorOptions
 from windrow.span import Span
 
@@ -56,7 +56,7 @@ class Spanning(Method):
 
     # -- events in -------------------------------------------------------------------------------
 
-    def too_late(self, load: Events) -> tuple[np.ndarray, np.ndarray] | None:
+    def too_late(self, load: EventBatch) -> tuple[np.ndarray, np.ndarray] | None:
         """Masks of the events that no window takes any more, and of those among them that had one."""
         assert load.lasts is not None
         gone = load.lasts < self.threshold
@@ -78,7 +78,7 @@ class Spanning(Method):
             places.append(found)
         return places
 
-    def take(self, events: Events) -> None:
+    def take(self, events: EventBatch) -> None:
         assert events.lasts is not None
         starts, lasts = read_only(events.times), read_only(events.lasts)
         encoded = self.encode(events.batch)

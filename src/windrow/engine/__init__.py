@@ -1,7 +1,7 @@
 """The compiled, columnar engine: cut events into slices, fold them into partials, answer windows.
 
     operator.py   the running operator; bounded.py is the same over bounded data
-    exchange.py   events to slices before they meet their operator; loads.py says what travels
+    exchange.py   events to slices before they meet their operator; input_batches.py says what travels
     intake.py     bad rows, told from good ones
     columns.py    Arrow in: times as ticks, values as codes; numbers.py for what windows read
     keys.py       key columns -> dense key numbers

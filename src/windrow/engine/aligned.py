@@ -26,12 +26,12 @@ from windrow.engine.cutting import Cells, Cut, Runs, cut, cut_by_slices
 from windrow.engine.edges import Edges, neighbours
 from windrow.engine.emission import Emission, Ledger
 from windrow.engine.engine import IDLE_BYTES, Engine, Foldable
+from windrow.engine.input_batches import EventBatch, PartialBatch
 from windrow.engine.keys import Keys
-from windrow.engine.loads import Events, Parcel
 from windrow.engine.partials import Log, Multisets, Numbers, Store
 from windrow.engine.slices import Slices
 from windrow.engine.staging import Staged
-from windrow.engine.windows import Due, due_windows, first_open_start, some_end
+from windrow.engine.windows import ClosedWindows, due_windows, first_open_start, some_end
 from windrow.errors import LimitError, QueryError
 from windrow.measure import Tick
 from windrow.options import OperatorOptions
@@ -78,11 +78,11 @@ class Aligned(Engine):
 
     # -- events in -------------------------------------------------------------------------------
 
-    def too_late(self, load: Events | Parcel) -> tuple[np.ndarray, np.ndarray] | None:
+    def too_late(self, incoming: EventBatch | PartialBatch) -> tuple[np.ndarray, np.ndarray] | None:
         """Masks of the events whose windows are all final, and of those among them that have a window."""
-        if load.scan[0] >= self.threshold:
+        if incoming.scan[0] >= self.threshold:
             return None
-        return self.missed(load.times, load.times)
+        return self.missed(incoming.times, incoming.times)
 
     def missed(self, starts: np.ndarray, lasts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Masks of the stretches of time whose windows are all final, and of those among them that have a window.
@@ -107,25 +107,25 @@ class Aligned(Engine):
         named = ((name, f"window {name}") for name in self.windows.names)
         return {name: self.complete_from[known] for name, known in named if known in self.complete_from}
 
-    def partly_late(self, load: Events | Parcel) -> np.ndarray | None:
+    def partly_late(self, incoming: EventBatch | PartialBatch) -> np.ndarray | None:
         """A mask of the events that have missed some of their windows, but not all; None: nobody has."""
-        if self.watermark is None or load.scan[0] >= self.horizon(self.watermark):
+        if self.watermark is None or incoming.scan[0] >= self.horizon(self.watermark):
             return None
         horizon = self.horizon(self.watermark)
-        missed = load.times < horizon
-        missed[missed] = self.windows.earliest_ends(load.times[missed]) <= horizon
+        missed = incoming.times < horizon
+        missed[missed] = self.windows.earliest_ends(incoming.times[missed]) <= horizon
         return missed
 
-    def _stage(self, load: Events | Parcel, staged: Staged) -> None:
+    def _stage(self, incoming: EventBatch | PartialBatch, staged: Staged) -> None:
         """Cut events into slices and fold them, or join slices of elsewhere to those that are here."""
-        if isinstance(load, Events):
-            self.require_room(len(load))
-            self._prepare_events(load, staged)
+        if isinstance(incoming, EventBatch):
+            self.require_room(len(incoming))
+            self._prepare_events(incoming, staged)
         else:
-            self._prepare_slices(load, staged)
-        staged.on_commit(partial(self.note_time, load.high))
+            self._prepare_slices(incoming, staged)
+        staged.on_commit(partial(self.note_time, incoming.high))
 
-    def _prepare_events(self, events: Events, staged: Staged) -> None:
+    def _prepare_events(self, events: EventBatch, staged: Staged) -> None:
         times = events.times
         numbers = events.numbers
         found, starts, base = self._find(events, staged)
@@ -176,7 +176,7 @@ class Aligned(Engine):
             events.stamps = columns.pop()
         return runs
 
-    def _prepare_slices(self, parcel: Parcel, staged: Staged) -> None:
+    def _prepare_slices(self, parcel: PartialBatch, staged: Staged) -> None:
         found, starts, base = self._find(parcel, staged)
         numbers = np.zeros(len(parcel), np.int32) if parcel.numbers is None else parcel.numbers
         segments = found.place(base, numbers, len(parcel))
@@ -205,16 +205,18 @@ class Aligned(Engine):
         inside = self.windows.covers(starts) if self.windows.may_leave_gaps else None
         return found, starts, edges[found.slices + 1], inside
 
-    def _find(self, load: Events | Parcel, staged: Staged) -> tuple[Cut, np.ndarray, np.ndarray]:
+    def _find(
+        self, incoming: EventBatch | PartialBatch, staged: Staged
+    ) -> tuple[Cut, np.ndarray, np.ndarray]:
         """The cut, where the slices begin that are hit, and the first cell of each (-1: in no window)."""
-        low, high, ordered = load.scan
-        few = ordered or len(load) <= FEW_EVENTS
+        low, high, ordered = incoming.scan
+        few = ordered or len(incoming) <= FEW_EVENTS
         if few and self.slices.enclose(low, high) and self.cells <= self.settings.max_slices:
-            there = cut_by_slices(load.times, self.slices.starts, self.slices.ends, ordered=ordered)
+            there = cut_by_slices(incoming.times, self.slices.starts, self.slices.ends, ordered=ordered)
             if there is not None:
                 hit = there.slices
                 return there, self.slices.starts[hit], self.slices.slots[hit] * self.stride
-        found, starts, ends, inside = self.cut(load.times, load.scan)
+        found, starts, ends, inside = self.cut(incoming.times, incoming.scan)
         if inside is not None:
             # The first edge may be a sentinel far below; a slice before every window has no cover.
             starts, ends = starts[inside], ends[inside]
@@ -323,11 +325,11 @@ class Aligned(Engine):
     def abandon(self) -> None:
         self._emission = None
 
-    def _due(self, after: Tick, until: Tick) -> Due:
+    def _due(self, after: Tick, until: Tick) -> ClosedWindows:
         """The windows that end in (after, until] and hold a slice."""
         return self._there(due_windows(self.windows, self.slices.starts, after, until))
 
-    def _revised(self, after: Tick, until: Tick) -> Due:
+    def _revised(self, after: Tick, until: Tick) -> ClosedWindows:
         """As `_due`, of the windows that hold a slice which late events may have changed."""
         starts, touched = self.slices.starts, self.touched
         if self.windows.origins and len(touched):
@@ -337,7 +339,7 @@ class Aligned(Engine):
         due = self._there(due_windows(self.windows, touched, after, until))
         return replace(due, first=np.searchsorted(starts, due.start), last=np.searchsorted(starts, due.end))
 
-    def _there(self, due: Due) -> Due:
+    def _there(self, due: ClosedWindows) -> ClosedWindows:
         """Of windows that were added later, those from where they are complete."""
         since = self.there_from
         if since and len(due):
@@ -347,7 +349,7 @@ class Aligned(Engine):
                 due = due.where(keep)
         return due
 
-    def _only(self, due: Due, *, backlog: bool) -> Due:
+    def _only(self, due: ClosedWindows, *, backlog: bool) -> ClosedWindows:
         """Of windows that ended before, those that were just added, or all others."""
         if not self.backlog:
             return due

@@ -18,7 +18,7 @@ from windrow.engine.binding import is_own
 from windrow.engine.partials import Multisets, Numbers
 from windrow.engine.partials.scalars import lower_values
 from windrow.engine.user_functions import lower_failed, named
-from windrow.engine.windows import Due
+from windrow.engine.windows import ClosedWindows
 from windrow.errors import DataError, UserFunctionError
 from windrow.measure import Tick
 from windrow.spec import QuerySpec
@@ -112,7 +112,7 @@ class Emission:
         self.batches: list[pa.RecordBatch] = []
         self._revised: list[tuple[tuple[str, Tick, Tick], np.ndarray]] = []
 
-    def emit(self, due: Due) -> None:
+    def emit(self, due: ClosedWindows) -> None:
         """Rows for windows that are given out for the first time."""
         for block in self._blocks(due):
             rows = self._present(block)
@@ -120,7 +120,7 @@ class Emission:
             extra = self._changes(len(picked[0]), "insert")
             self._append(block, rows, picked, extra)
 
-    def change(self, due: Due, op: str, revision: np.ndarray) -> None:
+    def change(self, due: ClosedWindows, op: str, revision: np.ndarray) -> None:
         """Rows for windows of single keys: all of them with this `op`, and with these revisions."""
         begin = 0
         for block in self._blocks(due):
@@ -138,7 +138,7 @@ class Emission:
         answers = self._engine.binding.answers
         return [pa.nulls(count, answers[name].bound.type) for name in self._engine.query.aggregates]
 
-    def revise(self, due: Due) -> None:
+    def revise(self, due: ClosedWindows) -> None:
         """Rows for windows that late events have changed since they were given out."""
         engine = self._engine
         for block in self._blocks(due):
@@ -155,7 +155,9 @@ class Emission:
             ops = pa.array(np.where(known, "update", "insert"), pa.string())
             self._append(block, rows, picked, [ops, pa.array(revision)])
 
-    def _number_revisions(self, block: Due, picked: Any, known: np.ndarray, revision: np.ndarray) -> None:
+    def _number_revisions(
+        self, block: ClosedWindows, picked: Any, known: np.ndarray, revision: np.ndarray
+    ) -> None:
         engine = self._engine
         window, key = picked
         for w in np.unique(window[known]).tolist():
@@ -170,7 +172,7 @@ class Emission:
         for window, keys in self._revised:
             self._engine.ledger.raise_for(window, keys, self._engine.stride)
 
-    def _blocks(self, due: Due) -> list[Due]:
+    def _blocks(self, due: ClosedWindows) -> list[ClosedWindows]:
         if not len(due):
             return []
         largest = max(store.cell_bytes for store in self._engine.stores())
@@ -180,19 +182,19 @@ class Emission:
             return [due]
         return [due.where(slice(i, i + size)) for i in range(0, len(due), size)]
 
-    def _merged_presence(self, block: Due) -> np.ndarray:
+    def _merged_presence(self, block: ClosedWindows) -> np.ndarray:
         """How many events decide that there is a window, for each of them and each key."""
         engine = self._engine
         return engine.merged(engine.presence, block.deciding, self._slots, self._keys)[1]
 
-    def _present(self, block: Due) -> np.ndarray | None:
+    def _present(self, block: ClosedWindows) -> np.ndarray | None:
         """Windows x keys that hold an event; None if all do, as they must where there is one key and each slice has some."""
         if self._keys == 1 and not self._engine.may_have_empty_slices:
             return None
         count = self._merged_presence(block)
         return None if count.all() else np.flatnonzero(count)
 
-    def _rows(self, block: Due, rows: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    def _rows(self, block: ClosedWindows, rows: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
         """The window and the key of each output row; None stands for all windows x keys."""
         keys = self._keys
         if rows is not None:
@@ -209,14 +211,21 @@ class Emission:
             return []
         return [pa.repeat(pa.scalar(op, pa.string()), count), pa.array(np.zeros(count, np.int64))]
 
-    def _append(self, block: Due, rows: np.ndarray | None, picked: Any, extra: list[pa.Array]) -> None:
+    def _append(
+        self, block: ClosedWindows, rows: np.ndarray | None, picked: Any, extra: list[pa.Array]
+    ) -> None:
         window, key = picked
         if rows is None and self._keys == 1:
             window = slice(None)
         self._append_rows(block, window, key, self._aggregates(block, rows, picked), extra)
 
     def _append_rows(
-        self, block: Due, window: Any, key: np.ndarray, aggregates: list[pa.Array], extra: list[pa.Array]
+        self,
+        block: ClosedWindows,
+        window: Any,
+        key: np.ndarray,
+        aggregates: list[pa.Array],
+        extra: list[pa.Array],
     ) -> None:
         engine = self._engine
         columns = self._of_keys(key, all_of_them=len(key) == len(block) * self._keys and block.key is None)
@@ -235,7 +244,7 @@ class Emission:
         windows = len(key) // self._keys
         return [pa.concat_arrays([column] * windows) if windows > 1 else column for column in columns]
 
-    def _aggregates(self, block: Due, rows: np.ndarray | None, picked: Any) -> list[pa.Array]:
+    def _aggregates(self, block: ClosedWindows, rows: np.ndarray | None, picked: Any) -> list[pa.Array]:
         engine = self._engine
         binding = engine.binding
         merged: dict[int, tuple[list[np.ndarray], np.ndarray]] = {}
@@ -259,7 +268,7 @@ class Emission:
         return columns
 
     def _merged(
-        self, store: Numbers, block: Due, rows: np.ndarray | None
+        self, store: Numbers, block: ClosedWindows, rows: np.ndarray | None
     ) -> tuple[list[np.ndarray], np.ndarray]:
         try:
             fields, n = self._engine.merged(store, block, self._slots, self._keys)
@@ -271,7 +280,7 @@ class Emission:
             return fields, n
         return [f[rows] for f in fields], n[rows]
 
-    def _blamed(self, store: Numbers, block: Due, problem: Exception) -> UserFunctionError:
+    def _blamed(self, store: Numbers, block: ClosedWindows, problem: Exception) -> UserFunctionError:
         """Which window the user's `combine` failed on: merged again, one by one."""
         assert isinstance(store.spec, Scalars)
         for w in range(len(block)):
@@ -289,7 +298,7 @@ class Emission:
         return pc.if_else(pa.array(starts >= floor), column, pa.scalar(None, column.type))
 
     def _lower(
-        self, name: str, bound: Any, fields: Any, n: Any, block: Due, picked: Any, decoders: Any
+        self, name: str, bound: Any, fields: Any, n: Any, block: ClosedWindows, picked: Any, decoders: Any
     ) -> pa.Array:
         spec = bound.partial
         assert isinstance(spec, (Scalars, Sketch))
@@ -311,13 +320,13 @@ class Emission:
             raise DataError(name, row, value, f"the sum of {self._where(block, picked, row)} overflows int64")
         return bound.build(values, defined, decoders)
 
-    def _where(self, block: Due, picked: Any, row: int) -> str:
+    def _where(self, block: ClosedWindows, picked: Any, row: int) -> str:
         engine = self._engine
         w, k = int(picked[0][row]), int(picked[1][row])
         key = {f.name: c[k].as_py() for f, c in zip(engine.keys.schema, engine.keys.columns, strict=True)}
         return self._window(block, w) + (f" of key {key}" if key else "")
 
-    def _window(self, block: Due, w: int) -> str:
+    def _window(self, block: ClosedWindows, w: int) -> str:
         measure = self._engine.measure
         span = f"[{measure.scalar(block.start[w])}, {measure.scalar(block.end[w])})"
         return f"window {self._engine.windows.names[block.spec[w]]!r} {span}"

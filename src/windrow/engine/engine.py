@@ -23,12 +23,12 @@ from windrow.engine.arrays import different
 from windrow.engine.binding import Answer, Binding, is_own
 from windrow.engine.columns import settled
 from windrow.engine.emission import result_schema
+from windrow.engine.input_batches import EventBatch, PartialBatch
 from windrow.engine.keys import Keys
-from windrow.engine.loads import Events, Parcel
 from windrow.engine.partials import Log, Numbers, Store
 from windrow.engine.staging import Staged
 from windrow.engine.user_functions import blame, named
-from windrow.engine.windows import Due
+from windrow.engine.windows import ClosedWindows
 from windrow.errors import LimitError, QueryError, UserFunctionError
 from windrow.measure import Measure, Tick
 from windrow.options import OperatorOptions
@@ -247,16 +247,18 @@ class Engine:
         """Whether the store's windows are merged from partials of a few numbers."""
         return isinstance(store, Numbers)
 
-    def answer(self, answer: Answer, due: Due, slots: np.ndarray, rows: Any, decoders: Any) -> pa.Array:
+    def answer(
+        self, answer: Answer, due: ClosedWindows, slots: np.ndarray, rows: Any, decoders: Any
+    ) -> pa.Array:
         """The answer column of output rows, a window and a key each, of a store that is not merged."""
         assert not isinstance(answer.store, Numbers)
         return answer.store.answer(answer.bound, due, slots, rows, decoders)
 
-    def merged(self, store: Numbers, due: Due, slots: np.ndarray, keys: int) -> Merged:
+    def merged(self, store: Numbers, due: ClosedWindows, slots: np.ndarray, keys: int) -> Merged:
         """The partials of windows x keys, window by window, and how many values; good until the next call."""
         return store.merge(due, slots, keys)
 
-    def join(self, cells: np.ndarray, parcel: Parcel, staged: Staged, *, fresh: bool) -> None:
+    def join(self, cells: np.ndarray, parcel: PartialBatch, staged: Staged, *, fresh: bool) -> None:
         """Join the partials of slices onto these cells: the user's own now, as they may fail, and all others later.
 
         Nothing of `fresh` cells has to be saved.
@@ -276,21 +278,21 @@ class Engine:
 
     # -- both phases of a batch ------------------------------------------------------------------
 
-    def stage(self, load: Events | Parcel) -> Staged:
-        """Do all of taking in a load that can fail; if it does, nothing has changed."""
+    def stage(self, incoming: EventBatch | PartialBatch) -> Staged:
+        """Do all of taking in a batch that can fail; if it does, nothing has changed."""
         staged = Staged()
         try:
-            if not load.numbered:
-                load.number(self.keys, staged)
+            if not incoming.numbered:
+                incoming.number(self.keys, staged)
             self.make_room_for_keys()
-            if len(load):
-                self._stage(load, staged)
+            if len(incoming):
+                self._stage(incoming, staged)
         except BaseException:
             staged.rollback()
             raise
         return staged
 
-    def _stage(self, load: Events | Parcel, staged: Staged) -> None:
+    def _stage(self, incoming: EventBatch | PartialBatch, staged: Staged) -> None:
         """As `stage`, step by step."""
         raise NotImplementedError
 

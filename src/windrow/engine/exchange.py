@@ -19,19 +19,19 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Scalars, is_text
-from windrow.engine import loads
+from windrow.engine import input_batches
 from windrow.engine.aligned import Aligned
 from windrow.engine.binding import Answer, Binding
 from windrow.engine.columns import ticks_of
 from windrow.engine.cutting import Cells, find_extents, scan_times
 from windrow.engine.engine import Foldable
+from windrow.engine.input_batches import ROLE, EventBatch, packed
 from windrow.engine.intake import Bounds, Intake
 from windrow.engine.keys import Words
-from windrow.engine.loads import ROLE, Events, packed
 from windrow.engine.partials import Numbers
 from windrow.engine.runs.engine import Sessions
 from windrow.engine.spanning.lifespans import Lifespans
-from windrow.engine.spanning.parcels import in_halves, obstacle_to_slices, of_instants
+from windrow.engine.spanning.partial_batches import in_halves, obstacle_to_slices, of_instants
 from windrow.engine.staging import Staged
 from windrow.errors import QueryError
 from windrow.measure import Measure
@@ -88,7 +88,7 @@ def _why_not(answer: Answer, binding: Binding) -> str | None:
 
 def slice_schema(query: QuerySpec, schema: pa.Schema) -> pa.Schema:
     """The schema of the slice batches that events of this schema become."""
-    return loads.slice_schema(_engine(query, schema))
+    return input_batches.slice_schema(_engine(query, schema))
 
 
 def _engine(query: QuerySpec, schema: pa.Schema) -> Aligned | Sessions:
@@ -132,7 +132,7 @@ def slices_of(query: QuerySpec, batch: pa.RecordBatch) -> pa.RecordBatch:
     if not len(times):
         nobody = np.empty(0, np.int64)
         return packed(engine, nobody, times, times, nobody)
-    events = Events(batch, times, 0, np.arange(len(times)))
+    events = EventBatch(batch, times, 0, np.arange(len(times)))
     bounds = Bounds.of([engine], SETTINGS, None, None)
     intake = Intake(query.time_columns[0], SETTINGS, ordered=False)
     intake.refuse(batch, *intake.judged([engine], bounds, batch, times, events.scan, missing))
@@ -144,7 +144,7 @@ def slices_of(query: QuerySpec, batch: pa.RecordBatch) -> pa.RecordBatch:
     return _folded(engine, events)
 
 
-def _folded(engine: Aligned, events: Events) -> pa.RecordBatch:
+def _folded(engine: Aligned, events: EventBatch) -> pa.RecordBatch:
     """Events of windows that cut all keys alike.
 
     An operator keeps a cell for each slice and each key. The keys of one batch may meet few of its

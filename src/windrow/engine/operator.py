@@ -25,11 +25,11 @@ from windrow.engine.columns import batches, ticks_of
 from windrow.engine.completeness import next_after
 from windrow.engine.emission import empty_result
 from windrow.engine.engines import engines_for, kind_name
+from windrow.engine.input_batches import EventBatch, PartialBatch
 from windrow.engine.intake import Bounds, Intake
-from windrow.engine.loads import Events, Parcel
 from windrow.engine.metrics import Counters, Metrics
-from windrow.engine.pairing import has_exact_inverse, require_pairings
 from windrow.engine.staging import Staged
+from windrow.engine.store_compatibility import has_exact_inverse, require_pairings
 from windrow.errors import QueryError
 from windrow.measure import Measure, Point, PointLike, Tick, parse_point
 from windrow.options import OperatorOptions
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from windrow.engine.engines import AnyEngine
     from windrow.engine.spanning.engine import Spanning
     from windrow.engine.spanning.lasting import Lasting
-    from windrow.engine.spanning.lifespans import Culprits
+    from windrow.engine.spanning.lifespans import BadRowReasons
     from windrow.engine.spanning.open_events import OpenEvents
 
 
@@ -135,13 +135,13 @@ class Operator:
         if batch.num_rows:
             self._whole(lambda: self._sort_out(*self._read(batch)))
 
-    def _read(self, batch: pa.RecordBatch) -> tuple[Events, np.ndarray | None, Culprits]:
+    def _read(self, batch: pa.RecordBatch) -> tuple[EventBatch, np.ndarray | None, BadRowReasons]:
         """The events of a batch, rows without a time, and rows that are bad for another reason of time."""
         rows = np.arange(batch.num_rows) if any(e.binding.has_own for e in self.engines) else None
         arrival = self.counters.arrivals
         if self.lasting is None:
             times, missing = ticks_of(batch.column(self.query.time_columns[0]), self.measure)
-            return Events(batch, times, arrival, rows), missing, []
+            return EventBatch(batch, times, arrival, rows), missing, []
         bounds = Bounds.of(self.engines, self.settings, self.watermark, None)
         return self.lasting.read(batch, rows, arrival, bounds)
 
@@ -168,7 +168,7 @@ class Operator:
         why = obstacle_of(self.query, self.engines[0].binding)
         if why is not None:
             raise QueryError(f"slices that were made elsewhere cannot be taken: {why}")
-        parcel = Parcel.read(batch, self.engines[0])
+        parcel = PartialBatch.read(batch, self.engines[0])
         if len(parcel):
             self._whole(lambda: self._hand_over(parcel))
 
@@ -224,7 +224,7 @@ class Operator:
         )
         return self._intake.refuse(batch, *judged)
 
-    def _sort_out(self, events: Events, missing: np.ndarray | None, culprits: Culprits) -> None:
+    def _sort_out(self, events: EventBatch, missing: np.ndarray | None, culprits: BadRowReasons) -> None:
         """Set bad and late rows aside, and let the engines take the rest."""
         floor = self.highest_time if self.query.ordered else None
         if self.query.ordered and floor is None:
@@ -260,7 +260,7 @@ class Operator:
         """The engine of events that may be open: there is no other beside it."""
         return cast("Spanning", self.engines[0])
 
-    def _follow(self, events: Events, open_events: OpenEvents) -> None:
+    def _follow(self, events: EventBatch, open_events: OpenEvents) -> None:
         """Take in rows that may open or close an event."""
         assert self.lasting is not None
         noted, late = open_events.take(events, self._host, self.lasting.release)
@@ -274,24 +274,24 @@ class Operator:
     def _note_time(self, high: Tick) -> None:
         self.highest_time = high if self.highest_time is None else max(self.highest_time, high)
 
-    def _hand_over(self, load: Events | Parcel) -> None:
-        high, count = load.high, load.count()
-        lates = [engine.too_late(load) for engine in self.engines]
+    def _hand_over(self, incoming: EventBatch | PartialBatch) -> None:
+        high, count = incoming.high, incoming.count()
+        lates = [engine.too_late(incoming) for engine in self.engines]
         late_events = missed = 0
         if any(late is not None for late in lates):
-            gone, late_events = self._set_late_aside(load, lates)
+            gone, late_events = self._set_late_aside(incoming, lates)
             if gone.any():
-                load = load.where(~gone)
+                incoming = incoming.where(~gone)
                 lates = [None if late is None else (late[0][~gone], late[1][~gone]) for late in lates]
         staged: list[Staged] = []
         try:
-            if len(load):
+            if len(incoming):
                 staged.append(Staged())
-                load.number(self.engines[0].keys, staged[0])
+                incoming.number(self.engines[0].keys, staged[0])
                 for engine, late in zip(self.engines, lates, strict=True):
-                    here = load if late is None or not late[0].any() else load.where(~late[0])
+                    here = incoming if late is None or not late[0].any() else incoming.where(~late[0])
                     staged.append(engine.stage(here))
-                missed = self._partly_late(load, lates)
+                missed = self._partly_late(incoming, lates)
         except BaseException:
             for each in reversed(staged):
                 each.rollback()
@@ -306,25 +306,27 @@ class Operator:
         self.counters.events += count - late_events
         self._note_time(high)
 
-    def _partly_late(self, load: Events | Parcel, lates: list[Any]) -> int:
+    def _partly_late(self, incoming: EventBatch | PartialBatch, lates: list[Any]) -> int:
         """How many events have missed some of their windows, but not all; `lates` are what engines say of all of theirs."""
         known = [late[1] for late in lates if late is not None]
-        parts = (engine.partly_late(load) for engine in self.engines)
+        parts = (engine.partly_late(incoming) for engine in self.engines)
         known += [part for part in parts if part is not None]
-        return load.count(np.logical_or.reduce(known)) if known else 0
+        return incoming.count(np.logical_or.reduce(known)) if known else 0
 
-    def _set_late_aside(self, load: Events | Parcel, lates: list[Any]) -> tuple[np.ndarray, int]:
+    def _set_late_aside(
+        self, incoming: EventBatch | PartialBatch, lates: list[Any]
+    ) -> tuple[np.ndarray, int]:
         """Events that are too late for every window go to `late()`: a mask of events that no window takes, and how many
         of them are late."""
-        gone, late = np.ones(len(load), bool), np.zeros(len(load), bool)
+        gone, late = np.ones(len(incoming), bool), np.zeros(len(incoming), bool)
         for found in lates:
             gone &= False if found is None else found[0]
             late |= False if found is None else found[1]
         late &= gone
-        if late.any() and isinstance(load, Events):
-            self._late.append(load.batch.filter(pa.array(late)))
-        self.counters.late += load.count(late)
-        return gone, load.count(late)
+        if late.any() and isinstance(incoming, EventBatch):
+            self._late.append(incoming.batch.filter(pa.array(late)))
+        self.counters.late += incoming.count(late)
+        return gone, incoming.count(late)
 
     # -- watermarks and results ------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ FEW_SLICES = 32
 
 
 @dataclass
-class Due:
+class ClosedWindows:
     """Windows to answer: `spec[i]` in `[start[i], end[i])` covers slices first[i] .. last[i]-1.
 
     `key` is the key of each window where slices are kept per key; without it, windows are for all keys.
@@ -68,16 +68,16 @@ class Due:
         entered = last[1:] - np.where(anew, first[1:], last[:-1])
         return int(last[0] - first[0] + entered.sum())
 
-    def where(self, keep: np.ndarray | slice) -> Due:
+    def where(self, keep: np.ndarray | slice) -> ClosedWindows:
         key = None if self.key is None else self.key[keep]
         o = self.order
         order = None if o is None else (o[0][keep], o[1][keep], o[2][keep], o[3][keep])
         shown = None if self.shown is None else self.shown[keep]
         edges = self.start[keep], self.end[keep]
-        return Due(self.spec[keep], *edges, self.first[keep], self.last[keep], key, order, shown)
+        return ClosedWindows(self.spec[keep], *edges, self.first[keep], self.last[keep], key, order, shown)
 
     @property
-    def deciding(self) -> Due:
+    def deciding(self) -> ClosedWindows:
         """The slices that decide for which keys there is a window: all of its slices, or those of its last step."""
         return self if self.shown is None else replace(self, first=self.shown)
 
@@ -182,7 +182,7 @@ def list_due(  # type: ignore[no-untyped-def]
     return count
 
 
-def periodic_due(windows: WindowSet, starts: np.ndarray, after: Tick, until: Tick) -> Due:
+def periodic_due(windows: WindowSet, starts: np.ndarray, after: Tick, until: Tick) -> ClosedWindows:
     """The periodic windows of `due_windows`; there is at least one slice."""
     parameters = (windows.every, windows.offset, windows.whole, windows.rest)
     bounds = (starts.dtype.type(after), starts.dtype.type(until))
@@ -199,7 +199,7 @@ def periodic_due(windows: WindowSet, starts: np.ndarray, after: Tick, until: Tic
         count = list_due(*parameters, *bounds, starts, *table, *found)
         if count >= 0:
             placement, begin, finish, first, last = (column[:count] for column in found)
-            return Due(windows.owner[placement], begin, finish, first, last)
+            return ClosedWindows(windows.owner[placement], begin, finish, first, last)
         room *= 4
 
 
@@ -231,7 +231,7 @@ def first_open_start(windows: WindowSet, horizon: Tick, since: Mapping[str, Tick
     return min(candidates, default=horizon)
 
 
-def due_windows(windows: WindowSet, starts: np.ndarray, after: Tick, until: Tick) -> Due:
+def due_windows(windows: WindowSet, starts: np.ndarray, after: Tick, until: Tick) -> ClosedWindows:
     """Windows that end in (after, until] and hold one of the slices that begin at `starts`, which ascend.
 
     It costs as much as there are windows to give, and slices from the start of the first of them on.
@@ -248,11 +248,11 @@ def due_windows(windows: WindowSet, starts: np.ndarray, after: Tick, until: Tick
     return due
 
 
-def _due_among(windows: WindowSet, starts: np.ndarray, after: Tick, until: Tick) -> Due:
+def _due_among(windows: WindowSet, starts: np.ndarray, after: Tick, until: Tick) -> ClosedWindows:
     """As `due_windows`, among these slices alone; where windows begin at one point, `first` is not known."""
     if not len(starts):
         none = np.empty(0, np.int64)
-        return Due(none, starts, starts, none, none)
+        return ClosedWindows(none, starts, starts, none, none)
     parts = []
     if len(windows.every):
         parts.append(periodic_due(windows, starts, after, until))
@@ -266,11 +266,11 @@ def _due_among(windows: WindowSet, starts: np.ndarray, after: Tick, until: Tick)
         shown = None
         if owner in windows.origins:
             shown, begin = first.copy(), np.full(len(begin), windows.origins[owner], begin.dtype)
-        parts.append(Due(np.full(len(begin), owner), begin, finish, first, last, shown=shown))
+        parts.append(ClosedWindows(np.full(len(begin), owner), begin, finish, first, last, shown=shown))
     return parts[0] if len(parts) == 1 else joined(parts)
 
 
-def joined(parts: list[Due]) -> Due:
+def joined(parts: list[ClosedWindows]) -> ClosedWindows:
     """Several lists of windows as one; either all or none of them are of single keys."""
     names = ("spec", "start", "end", "first", "last")
     spec, start, end, first, last = (np.concatenate([getattr(p, name) for p in parts]) for name in names)
@@ -283,10 +283,10 @@ def joined(parts: list[Due]) -> Due:
         o = [part.order or by_time(part) for part in parts]
         t0, a0, t1, a1 = (np.concatenate([columns[i] for columns in o]) for i in range(4))
         order = (t0, a0, t1, a1)
-    return Due(spec, start, end, first, last, key, order, shown)
+    return ClosedWindows(spec, start, end, first, last, key, order, shown)
 
 
-def by_time(due: Due) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def by_time(due: ClosedWindows) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """`Due.order` of windows that hold all events of their time."""
     none = np.zeros(len(due), np.int64)
     return due.start, none, due.end, none

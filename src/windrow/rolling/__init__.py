@@ -5,8 +5,8 @@
 `OutOfOrder`   a stretch of time over events in any order
 """
 
+from windrow.rolling.multi_window import Several
 from windrow.rolling.out_of_order import OutOfOrder
 from windrow.rolling.rolling import Rolling
-from windrow.rolling.several import Several
 
 __all__ = ["OutOfOrder", "Rolling", "Several"]

@@ -17,15 +17,15 @@ import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate, Multiset, Scalars
 from windrow.aggregates.base import Sequence as InOrder
+from windrow.engine.bound_kernels import compiled, operations_of
 from windrow.engine.columns import Coder, settled
 from windrow.engine.numbers import frozen
-from windrow.engine.pairing import require_pairing
 from windrow.engine.partials.scalars import lower_values
-from windrow.engine.stored import compiled, operations_of
+from windrow.engine.store_compatibility import require_pairing
 from windrow.engine.user_functions import bind, lift_failed, lower_failed, named
 from windrow.errors import DataError, LimitError, QueryError, StateError, UserFunctionError
 from windrow.planner.rolling import LEAST_FOR_TWO_THREADS
-from windrow.rolling import in_bulk
+from windrow.rolling import bulk_loops
 from windrow.rolling.answering import DoesNotFit, can_give_answers, giving_answers, room_for_answers
 from windrow.rolling.codes import recoded, require_codes
 from windrow.rolling.parallel import Helper, boundary, slide_both
@@ -189,7 +189,7 @@ class Held:
         """Run a loop over rows: their inputs are its first argument. It may give answers and not partials."""
         given = self._operations[rows.present is not None]
         run = compiled(loop, self.store, giving_answers(given, self.bound) if lowers else given)
-        if self.store is PBA and loop is in_bulk.slide_in_chunks:
+        if self.store is PBA and loop is bulk_loops.slide_in_chunks:
             run = partial(self._shared, run)
         inputs = self._inputs(rows)
         with self._blaming(rows):

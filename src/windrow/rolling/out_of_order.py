@@ -19,11 +19,11 @@ import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate, Multiset, Scalars, Sequence, require_aggregate
 from windrow.durations import DurationLike, parse_duration
+from windrow.engine.bound_kernels import Operations
 from windrow.engine.columns import ticks_of
 from windrow.engine.compiler import bound as bind
 from windrow.engine.numbers import frozen
 from windrow.engine.partials.multisets import to_ordinals
-from windrow.engine.stored import Operations
 from windrow.errors import QueryError
 from windrow.measure import INT64_MAX, INT64_MIN, Measure
 from windrow.rolling.codes import refuse_first

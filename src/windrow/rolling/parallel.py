@@ -62,7 +62,7 @@ def slide_both(
     notes: np.ndarray,
     out: Cells,
 ) -> Slid:
-    """As `in_bulk.slide_in_chunks`, which is `run`: rows up to the first window that begins at `begin` on this
+    """As `bulk_loops.slide_in_chunks`, which is `run`: rows up to the first window that begins at `begin` on this
     thread, the others on a second one, from the `empty` state of the store.
 
     No `lcs` are to be left with a helper.
@@ -104,7 +104,7 @@ class Helper:
         notes: np.ndarray,
         out: Cells,
     ) -> Slid:
-        """As `in_bulk.slide_in_chunks`, which is `run`. When it ends, `lcs` may still be under way."""
+        """As `bulk_loops.slide_in_chunks`, which is `run`. When it ends, `lcs` may still be under way."""
         begin = made = 0
         while begin < rows:
             chunk = owed(state)

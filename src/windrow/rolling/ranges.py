@@ -23,7 +23,7 @@ import pyarrow as pa
 from windrow.aggregates.base import INT64_MAX, Bound, Field, Multiset, Scalars
 from windrow.engine.cutting import Runs
 from windrow.engine.partials.multisets import Multisets
-from windrow.engine.windows import Due
+from windrow.engine.windows import ClosedWindows
 
 # So many values are sorted at a time.
 BLOCK_VALUES = 1 << 22
@@ -87,5 +87,5 @@ class Log:
         slices = Multisets(floating=self.codes.dtype.kind == "f")
         slices.repack(windows[:0], max(1, len(low)), 1, slice(0, 0))
         slices.fold(Runs(low, high, windows), [self.codes], ())
-        due = Due(windows, windows, windows, windows, windows + 1)
+        due = ClosedWindows(windows, windows, windows, windows, windows + 1)
         return slices.answer(bound, due, windows, (windows, np.zeros_like(windows)), decoders)

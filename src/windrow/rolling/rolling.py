@@ -12,9 +12,9 @@ import pyarrow as pa
 from windrow.aggregates.base import Aggregate, require_aggregate
 from windrow.durations import DurationLike
 from windrow.engine.columns import batches
-from windrow.engine.pairing import chosen, require_pairing
+from windrow.engine.store_compatibility import chosen, require_pairing
 from windrow.errors import QueryError
-from windrow.rolling import in_bulk, loops
+from windrow.rolling import bulk_loops, loops
 from windrow.rolling.counts import Counts
 from windrow.rolling.held import Held, Rows
 from windrow.rolling.periods import Periods
@@ -102,7 +102,7 @@ class Rolling:
             return row, f"the {self._size} rows that end with row {row}"
 
         answers = None
-        if self._every == 1 and held.store.name in in_bulk.LOOPS and self._counts.are_known:
+        if self._every == 1 and held.store.name in bulk_loops.LOOPS and self._counts.are_known:
             slide = partial(self._slide, held, rows, lowers=True)
             answers, slid = held.answers_of_loop(rows, made, self._all_or_none(held, rows), slide)
             self._filled, self._place = slid or (self._filled, self._place)
@@ -132,7 +132,7 @@ class Rolling:
             return 0, 0
         kept = held.state, held.cells, held.notes, out
         if self._every == 1:
-            loop = in_bulk.LOOPS.get(held.store.name, loops.slide_by_one)
+            loop = bulk_loops.LOOPS.get(held.store.name, loops.slide_by_one)
             given = rows.count, self._size, self._filled, *kept
             held.state, filled, _ = held.run(loop, rows, *given, lowers=lowers)
             return filled, 0

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from windrow.engine.bounded import BATCH, answer, column
 from windrow.engine.exchange import slice_schema, slices_of
 from windrow.engine.spanning.engine import Spanning
-from windrow.engine.spanning.parcels import go_on
+from windrow.engine.spanning.partial_batches import go_on
 from windrow.spark.open_events import LATEST, answered, heard, latest_of, opens
 from windrow.spark.payload import runs, unpack
 from windrow.spark.results import results

@@ -9,7 +9,7 @@ an exact sum of integers or an extreme, a slice is an ordinary group. The column
 `windrow.engine.exchange`, and the numbers in them are exactly those that the engine would have made: what
 Spark rounds or orders otherwise is not pushed down, and `obstacle` says why.
 
-Events that last are cut in two where they cross a slice (see `windrow.engine.spanning.parcels`), and each half is a row of its slice.
+Events that last are cut in two where they cross a slice (see `windrow.engine.spanning.partial_batches`), and each half is a row of its slice.
 
 A slice begins at the latest edge at or before the event, as in the engine:
 
@@ -37,8 +37,8 @@ from windrow.aggregates.extremes import PLAIN
 from windrow.aggregates.sum import INTEGER_SUM
 from windrow.engine import exchange
 from windrow.engine.engine import Engine
+from windrow.engine.input_batches import BEGINS, ENDS, INSIDE
 from windrow.engine.intake import NO_EDGES, NO_TIME
-from windrow.engine.loads import BEGINS, ENDS, INSIDE
 from windrow.engine.operator import Operator
 from windrow.options import OperatorOptions
 from windrow.planner.window_set import WindowSet

@@ -27,14 +27,14 @@ from windrow.engine.emission import Emission
 from windrow.engine.ordered.timers import Timers
 from windrow.engine.sequence.queues import KeyQueues
 from windrow.engine.staging import Staged
-from windrow.engine.windows import Due
+from windrow.engine.windows import ClosedWindows
 from windrow.measure import Tick
 
 INSERT, UPDATE, DELETE = 1, 2, 3
 
 
 @dataclass
-class Given:
+class EmittedWindows:
     """Windows that were given out; `count` is -1 where the row was deleted since."""
 
     key: np.ndarray
@@ -47,7 +47,7 @@ class Given:
     revision: np.ndarray
 
     @classmethod
-    def of(cls, key: np.ndarray, numbers: np.ndarray, ticks: np.ndarray) -> Given:
+    def of(cls, key: np.ndarray, numbers: np.ndarray, ticks: np.ndarray) -> EmittedWindows:
         """Rows of the queues that they are kept in."""
         spec, count, opening, closing, revision = numbers
         start, end = ticks
@@ -56,11 +56,13 @@ class Given:
     def __len__(self) -> int:
         return len(self.key)
 
-    def where(self, keep: np.ndarray) -> Given:
-        return Given(*(getattr(self, f.name)[keep] for f in fields(self)))
+    def where(self, keep: np.ndarray) -> EmittedWindows:
+        return EmittedWindows(*(getattr(self, f.name)[keep] for f in fields(self)))
 
-    def with_more(self, other: Given) -> Given:
-        return Given(*(np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self)))
+    def with_more(self, other: EmittedWindows) -> EmittedWindows:
+        return EmittedWindows(
+            *(np.concatenate([getattr(self, f.name), getattr(other, f.name)]) for f in fields(self))
+        )
 
 
 @dataclass
@@ -75,7 +77,7 @@ class Changes:
     inserted: np.ndarray
     given: np.ndarray
     now: np.ndarray
-    kept: Given
+    kept: EmittedWindows
 
 
 @jit
@@ -133,7 +135,7 @@ def compare(  # type: ignore[no-untyped-def]
         i = j
 
 
-def changes(given: Given, now: Given) -> Changes:
+def changes(given: EmittedWindows, now: EmittedWindows) -> Changes:
     """What turns the rows that were given out into those that are true now."""
     both = given.with_more(now)
     tag = np.repeat([0, 1], [len(given), len(now)])
@@ -157,7 +159,7 @@ def changes(given: Given, now: Given) -> Changes:
     return Changes(deleted, updated, inserted, before, after, both.where(keep))
 
 
-def _differs(rows: Given, order: np.ndarray) -> np.ndarray:
+def _differs(rows: EmittedWindows, order: np.ndarray) -> np.ndarray:
     """Whether each row, in this order, has another identity than the one before."""
     new = np.zeros(len(order), bool)
     new[:1] = True
@@ -190,25 +192,27 @@ class Changelog:
         self.rows.grow(keys)
         self._final.grow(keys)
 
-    def revise(self, emission: Emission, keys: np.ndarray, due: Due, now: Given) -> Given:
+    def revise(
+        self, emission: Emission, keys: np.ndarray, due: ClosedWindows, now: EmittedWindows
+    ) -> EmittedWindows:
         """Emit what turns the rows of these keys into those of now; what is on record of them then."""
         at = self.rows.places(keys)
         key = np.repeat(keys, self.rows.counts(keys))
-        given = Given.of(key, self.rows.numbers[:, at], self.rows.ticks[:, at])
+        given = EmittedWindows.of(key, self.rows.numbers[:, at], self.rows.ticks[:, at])
         found = changes(given, now)
         gone = given.where(found.deleted)
         none = np.zeros(len(gone), np.int64)
-        vanished = Due(gone.spec, gone.start, gone.end, none, none, gone.key)
+        vanished = ClosedWindows(gone.spec, gone.start, gone.end, none, none, gone.key)
         emission.change(vanished, "delete", found.given[found.deleted])
         for which, op in ((found.updated, "update"), (found.inserted, "insert")):
             emission.change(due.where(which), op, found.now[which])
         return found.kept
 
-    def record(self, keys: np.ndarray, rows: Given | None, horizon: Tick, staged: Staged) -> None:
+    def record(self, keys: np.ndarray, rows: EmittedWindows | None, horizon: Tick, staged: Staged) -> None:
         """On commit, forget what was on record of these keys, note rows if there are any, and evict those that are final."""
         staged.on_commit(partial(self._record, keys, rows, horizon))
 
-    def _record(self, keys: np.ndarray, rows: Given | None, horizon: Tick) -> None:
+    def _record(self, keys: np.ndarray, rows: EmittedWindows | None, horizon: Tick) -> None:
         if rows is not None:
             self.rows.clear(keys)
             self.put(rows)
@@ -228,7 +232,7 @@ class Changelog:
             self._arm(keys)
         self.rows.settle()
 
-    def put(self, rows: Given) -> None:
+    def put(self, rows: EmittedWindows) -> None:
         """Note rows that end no earlier than those that are on record of their keys."""
         if not len(rows):
             return
@@ -244,9 +248,9 @@ class Changelog:
         some = begin < self.rows.end[keys]
         self._final.arm(keys[some], self.rows.ticks[1, begin[some]])
 
-    def given(self) -> Given:
+    def given(self) -> EmittedWindows:
         """All rows on record, key after key."""
-        return Given.of(*self.rows.all())
+        return EmittedWindows.of(*self.rows.all())
 
     def remove(self, spec: int) -> None:
         """Forget the rows of a window; the windows behind it move up."""

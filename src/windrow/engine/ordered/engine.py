@@ -28,16 +28,16 @@ from windrow.engine.columns import takeable
 from windrow.engine.completeness import next_after
 from windrow.engine.emission import Emission
 from windrow.engine.engine import Engine, Foldable
+from windrow.engine.input_batches import EventBatch, PartialBatch
 from windrow.engine.keys import Keys
-from windrow.engine.loads import Events, Parcel
-from windrow.engine.ordered.changelog import Changelog, Given
+from windrow.engine.ordered.changelog import Changelog, EmittedWindows
 from windrow.engine.ordered.slices import FIRST, SLOT, Slices, Slots
-from windrow.engine.ordered.track import Found, Track
+from windrow.engine.ordered.track import Track, WindowRanges
 from windrow.engine.ordered.waiting import Chunk, Released, Waiting
 from windrow.engine.partials import Log, Store
 from windrow.engine.sequence import bad_rows, discretizer_for, discretizers_for
 from windrow.engine.staging import Staged
-from windrow.engine.windows import Due
+from windrow.engine.windows import ClosedWindows
 from windrow.errors import LimitError, QueryError
 from windrow.measure import Tick
 from windrow.options import OperatorOptions
@@ -99,21 +99,21 @@ class Ordered(Engine):
             found += bad_rows(window, batch if counted is None else counted[name], self.measure)
         return found
 
-    def too_late(self, load: Events | Parcel) -> tuple[np.ndarray, np.ndarray] | None:
+    def too_late(self, incoming: EventBatch | PartialBatch) -> tuple[np.ndarray, np.ndarray] | None:
         """A mask, twice, of the events that lie before the frontier, or before the floors of all windows."""
         floors = self._floors()
         point = self.frontier
         if len(floors) == len(self.query.windows):
             point = max(point, min(floors.values()))
-        if load.scan[0] >= point:
+        if incoming.scan[0] >= point:
             return None
-        late = load.times < point
+        late = incoming.times < point
         return late, late
 
-    def partly_late(self, load: Events | Parcel) -> np.ndarray | None:
+    def partly_late(self, incoming: EventBatch | PartialBatch) -> np.ndarray | None:
         """A mask of the events that some windows do not count, because they were added later."""
         point = max(self._floors().values(), default=self.frontier)
-        return load.times < point if load.scan[0] < point else None
+        return incoming.times < point if incoming.scan[0] < point else None
 
     def _floors(self) -> dict[int, Tick]:
         """From which time on windows that were added later count events, as far as earlier ones may still come."""
@@ -125,23 +125,25 @@ class Ordered(Engine):
         }
         return {place: floor for place, floor in floors.items() if floor > self.frontier}
 
-    def _stage(self, load: Events | Parcel, staged: Staged) -> None:
+    def _stage(self, incoming: EventBatch | PartialBatch, staged: Staged) -> None:
         """Let events wait."""
-        if isinstance(load, Parcel):
+        if isinstance(incoming, PartialBatch):
             raise QueryError(
                 "slices cannot be taken by an operator that waits for the order of single events"
             )
-        self.require_room(len(load))
-        limit, count = self.settings.max_slices, len(self.waiting) + len(load)
+        self.require_room(len(incoming))
+        limit, count = self.settings.max_slices, len(self.waiting) + len(incoming)
         if count > limit:
             raise LimitError(
                 f"{count:,} events would wait for the watermark, more than the limit of "
                 f"max_slices={limit:,}; nothing of this batch was taken: advance the watermark more often, "
                 "lower the lateness, or raise max_slices"
             )
-        batch = takeable(load.batch, self.binding.value_columns)
-        numbers = None if load.numbers is None else load.numbers.astype(np.int64, copy=False)
-        staged.on_commit(partial(self._let_wait, Chunk(batch, load.times, load.arrival, numbers, *load.scan)))
+        batch = takeable(incoming.batch, self.binding.value_columns)
+        numbers = None if incoming.numbers is None else incoming.numbers.astype(np.int64, copy=False)
+        staged.on_commit(
+            partial(self._let_wait, Chunk(batch, incoming.times, incoming.arrival, numbers, *incoming.scan))
+        )
 
     def _let_wait(self, chunk: Chunk) -> None:
         if self.binding.logs:
@@ -260,7 +262,7 @@ class Ordered(Engine):
         staged.on_commit(partial(self.waiting.forget, part))
         return part.keys
 
-    def _complete(self, due: Due) -> np.ndarray | None:
+    def _complete(self, due: ClosedWindows) -> np.ndarray | None:
         """A mask of the windows that are complete; None: all are."""
         if not any(name.startswith("window ") for name in self.complete_from):
             return None
@@ -300,7 +302,7 @@ class Ordered(Engine):
         self._stale = []
 
     def _changes(
-        self, track: Track, found: Found, stale: np.ndarray, old: Tick, horizon: Tick, staged: Staged
+        self, track: Track, found: WindowRanges, stale: np.ndarray, old: Tick, horizon: Tick, staged: Staged
     ) -> list[pa.RecordBatch]:
         """Rows for windows that have ended: compared with what was given out of stale keys, where they ended by `old`."""
         # Of a key that has had no late events, what has ended by `old` was given out.
@@ -316,7 +318,7 @@ class Ordered(Engine):
             due, found = due.where(complete), found.where(complete)
         assert due.order is not None
         whole = np.zeros(len(due), np.int64)
-        rows = Given(
+        rows = EmittedWindows(
             found.key,
             found.spec,
             due.start,

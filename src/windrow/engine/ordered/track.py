@@ -32,7 +32,7 @@ from windrow.engine.sequence import Discretizer, Run, Windows
 from windrow.engine.sequence.base import NEVER
 from windrow.engine.sequence.counted import Counted
 from windrow.engine.staging import Staged
-from windrow.engine.windows import Due
+from windrow.engine.windows import ClosedWindows
 from windrow.measure import Tick
 from windrow.windows.base import Window
 
@@ -40,7 +40,7 @@ from windrow.windows.base import Window
 UNJOINED = 64
 
 
-class Found:
+class WindowRanges:
     """Windows whose end is known: their ranks and what they are, and their times, as the rows of two matrices."""
 
     # `spec` is the kind; `named` says whether `start` is given, or is the time of the first event.
@@ -53,11 +53,11 @@ class Found:
         self.finish, self.start = ticks
 
     @classmethod
-    def empty(cls, tick: np.dtype) -> Found:
+    def empty(cls, tick: np.dtype) -> WindowRanges:
         return cls(np.empty((5, 0), np.int64), np.empty((2, 0), tick))
 
     @classmethod
-    def of(cls, specs: np.ndarray, windows: Windows, tick: np.dtype) -> Found:
+    def of(cls, specs: np.ndarray, windows: Windows, tick: np.dtype) -> WindowRanges:
         """What a discretizer has found; `specs` are the places of its windows among all."""
         count = len(windows.key)
         if not count:
@@ -72,11 +72,11 @@ class Found:
     def __len__(self) -> int:
         return self.numbers.shape[1]
 
-    def where(self, keep: np.ndarray) -> Found:
-        return Found(self.numbers[:, keep], self.ticks[:, keep])
+    def where(self, keep: np.ndarray) -> WindowRanges:
+        return WindowRanges(self.numbers[:, keep], self.ticks[:, keep])
 
     @classmethod
-    def joined(cls, parts: list[Found]) -> Found:
+    def joined(cls, parts: list[WindowRanges]) -> WindowRanges:
         if len(parts) == 1:
             return parts[0]
         numbers, ticks = [part.numbers for part in parts], [part.ticks for part in parts]
@@ -136,7 +136,7 @@ class Track:
         self.seen, self.cut, self._few = self._numbers = np.zeros((3, 0), np.int64)
         self.last = np.zeros(0, self.tick)
         # Windows that have ended and wait until time has come to their ends, which are at most one tick ahead.
-        self.found: list[Found] = []
+        self.found: list[WindowRanges] = []
         self.reading = Timers(self.tick)
         self._expiring = Timers(self.tick)
         self._timed = self._ends_by_time()
@@ -189,7 +189,7 @@ class Track:
             counted = self._counted(run, specs, discretizer, floors) if floors else run
             windows = discretizer.release(counted) if len(counted.keys) else Windows.none(self.tick)
             if len(windows):
-                found.append(Found.of(specs, windows, self.tick))
+                found.append(WindowRanges.of(specs, windows, self.tick))
         self.seen[keys] = before + part.counts
         self.last[keys] = part.times[bounds[1:] - 1]
         flags = self._flags(part, before, found)
@@ -213,7 +213,7 @@ class Track:
         times: np.ndarray = self.slices.ticks[FIRST, self.slices.at_rank(key, rank)]
         return times
 
-    def _flags(self, part: Released, before: np.ndarray, found: list[Found]) -> np.ndarray:
+    def _flags(self, part: Released, before: np.ndarray, found: list[WindowRanges]) -> np.ndarray:
         """Whether a window begins or ends at each event of a run."""
         keys, bounds = part.keys, part.bounds
         flags = np.zeros(len(part.times), bool)
@@ -234,7 +234,7 @@ class Track:
         known = [tail for tail in tails if tail is not None]
         return least(known) if known else None
 
-    def _note(self, found: list[Found]) -> None:
+    def _note(self, found: list[WindowRanges]) -> None:
         """Windows have ended; the next event of a key may lie behind one of them."""
         for windows in found:
             self.cut[windows.key[windows.end == self.seen[windows.key]]] = 1
@@ -293,7 +293,7 @@ class Track:
                 self.remember(keys, staged)
                 self._note(
                     [
-                        Found.of(s, d.expire(frontier, self.seen, keys), self.tick)
+                        WindowRanges.of(s, d.expire(frontier, self.seen, keys), self.tick)
                         for s, d in self.discretizers
                     ]
                 )
@@ -302,13 +302,13 @@ class Track:
         if finished:
             self.remember(np.arange(self._engine.keys.count), staged)
             closed = [(s, d.close(self.seen, self.last)) for s, d in self.discretizers]
-            self._note([Found.of(s, windows, self.tick) for s, windows in closed])
+            self._note([WindowRanges.of(s, windows, self.tick) for s, windows in closed])
 
-    def ready(self, until: Tick, staged: Staged) -> Found:
+    def ready(self, until: Tick, staged: Staged) -> WindowRanges:
         """The windows that have ended by `until`; they wait no longer."""
         if not any((windows.finish <= until).any() for windows in self.found):
-            return Found.empty(self.tick)
-        waiting, before = Found.joined(self.found), self.found
+            return WindowRanges.empty(self.tick)
+        waiting, before = WindowRanges.joined(self.found), self.found
         ended = waiting.finish <= until
         staged.on_rollback(partial(setattr, self, "found", before))
         ready, self.found = waiting, []
@@ -317,7 +317,7 @@ class Track:
         self._touched.append(ascending(ready.key))
         return ready
 
-    def due_of(self, found: Found) -> tuple[Due, np.ndarray]:
+    def due_of(self, found: WindowRanges) -> tuple[ClosedWindows, np.ndarray]:
         """Windows as ranges of slices, and the slots of these."""
         slices = self.slices
         first, last = slices.at_rank(found.key, found.begin), slices.at_rank(found.key, found.end)
@@ -325,7 +325,7 @@ class Track:
         order = (begun, opening, slices.ticks[LAST, last - 1], slices.numbers[CLOSING, last - 1] + 1)
         start = np.where(found.named > 0, found.start, begun)
         slots, low, high = slices.laid_out(found.key, first, last)
-        return Due(found.spec, start, found.finish, low, high, found.key, order), slots
+        return ClosedWindows(found.spec, start, found.finish, low, high, found.key, order), slots
 
     # -- letting go ------------------------------------------------------------------------------
 

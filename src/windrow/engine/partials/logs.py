@@ -20,7 +20,7 @@ from windrow.engine.cache import jit
 from windrow.engine.cutting import Runs
 from windrow.engine.partials.scalars import Numbers, lowered, require
 from windrow.engine.user_functions import blame, lower_failed
-from windrow.engine.windows import Due, by_time
+from windrow.engine.windows import ClosedWindows, by_time
 from windrow.measure import Tick
 
 
@@ -235,7 +235,9 @@ class Log(EventColumns):
         mark_within(*self._columns[:2], key, first, last, keep)
         self._keep(keep)
 
-    def answer(self, bound: Bound, due: Due, slots: np.ndarray, rows: Any, decoders: list[Any]) -> pa.Array:
+    def answer(
+        self, bound: Bound, due: ClosedWindows, slots: np.ndarray, rows: Any, decoders: list[Any]
+    ) -> pa.Array:
         self._settle()
         window, key = rows
         low, high = np.empty(len(window), np.int64), np.empty(len(window), np.int64)

@@ -18,10 +18,10 @@ import numpy as np
 from windrow.aggregates.base import Sketch
 from windrow.aggregates.count import COUNT
 from windrow.engine import templates
+from windrow.engine.bound_kernels import compiled, operations_over
 from windrow.engine.compiler import kernel
 from windrow.engine.partials.queues import merge_queue
-from windrow.engine.stored import compiled, operations_over
-from windrow.engine.windows import Due
+from windrow.engine.windows import ClosedWindows
 from windrow.planner.merging import MANY_KEYS, Load, estimates, possible, width_of
 from windrow.stores import STORES
 from windrow.stores.base import Store
@@ -48,7 +48,7 @@ class Merging:
         self._numbers = numbers
         self._scratch: dict[str, list[np.ndarray]] = {}
 
-    def merge(self, due: Due, slots: np.ndarray, keys: int) -> tuple[list[np.ndarray], np.ndarray]:
+    def merge(self, due: ClosedWindows, slots: np.ndarray, keys: int) -> tuple[list[np.ndarray], np.ndarray]:
         """See `Numbers.merge`."""
         store = self.chosen(due, keys)
         try:
@@ -60,7 +60,7 @@ class Merging:
             return self._merged_by("lazy", due, slots, keys)
 
     def _merged_by(
-        self, store: str, due: Due, slots: np.ndarray, keys: int
+        self, store: str, due: ClosedWindows, slots: np.ndarray, keys: int
     ) -> tuple[list[np.ndarray], np.ndarray]:
         numbers = self._numbers
         if numbers.fields and self._takes_keys_one_by_one(store, keys):
@@ -85,7 +85,7 @@ class Merging:
             return store != "lazy"
         return store not in LOOPS or (store == "two_stacks_lite" and keys < MANY_KEYS)
 
-    def chosen(self, due: Due, keys: int) -> str:
+    def chosen(self, due: ClosedWindows, keys: int) -> str:
         """The name of the store that answers these windows."""
         if self.store != "auto":
             return self.store
@@ -98,7 +98,7 @@ class Merging:
         return estimates(load, possible(spec, exact=exact))[0].store
 
     def _by_queue(
-        self, store: Store, due: Due, slots: np.ndarray, keys: int
+        self, store: Store, due: ClosedWindows, slots: np.ndarray, keys: int
     ) -> tuple[list[np.ndarray], np.ndarray]:
         numbers = self._numbers
         given = operations_over(numbers.spec, numbers.columns, numbers.dtypes, numbers.identities)

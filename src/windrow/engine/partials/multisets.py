@@ -26,7 +26,7 @@ from windrow.engine.arrays import ranges
 from windrow.engine.cache import jit
 from windrow.engine.cutting import Cells, Runs
 from windrow.engine.partials.scalars import Numbers, require
-from windrow.engine.windows import Due
+from windrow.engine.windows import ClosedWindows
 
 _MAGNITUDE = np.int64(2**63 - 1)
 
@@ -369,7 +369,9 @@ class Multisets:
         if self._used > 4096 and self._used > 2 * int(self._length.sum()):
             self._compact()
 
-    def answer(self, bound: Bound, due: Due, slots: np.ndarray, rows: Any, decoders: list[Any]) -> pa.Array:
+    def answer(
+        self, bound: Bound, due: ClosedWindows, slots: np.ndarray, rows: Any, decoders: list[Any]
+    ) -> pa.Array:
         """One output column for `rows`: (window, key) positions of the windows due."""
         self.settle()
         window, key = rows

@@ -16,7 +16,7 @@ from windrow.engine.compiler import kernel
 from windrow.engine.cutting import Cells, Runs
 from windrow.engine.integers import python_numbers
 from windrow.engine.partials.merging import Merging
-from windrow.engine.windows import Due
+from windrow.engine.windows import ClosedWindows
 from windrow.errors import QueryError
 
 DTYPES: dict[str, Any] = {"i": np.int64, "f": np.float64, "b": np.bool_, "u1": np.uint8}
@@ -151,7 +151,7 @@ class Numbers:
         """As `saved`, of the cells that events in these segments are folded into."""
         return self.saved(segments.touched(len(self.n)))
 
-    def merge(self, due: Due, slots: np.ndarray, keys: int) -> tuple[list[np.ndarray], np.ndarray]:
+    def merge(self, due: ClosedWindows, slots: np.ndarray, keys: int) -> tuple[list[np.ndarray], np.ndarray]:
         """The partials of windows x keys, window by window, and how many values; good until the next call."""
         return self.merging.merge(due, slots, keys)
 

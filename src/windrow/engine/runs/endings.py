@@ -25,7 +25,7 @@ from windrow.engine.emission import Emission
 from windrow.engine.runs.table import ALIVE, ENDED, LAST, NONE, REACH, START
 from windrow.engine.sequence.ticks import after
 from windrow.engine.staging import Staged
-from windrow.engine.windows import Due
+from windrow.engine.windows import ClosedWindows
 from windrow.measure import Tick
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def emit_final(engine: Sessions, passage: Passage) -> list[pa.RecordBatch]:
 
 def as_windows(
     engine: Sessions, lane: np.ndarray, key: np.ndarray, times: Any, first: np.ndarray, last: np.ndarray
-) -> Due:
+) -> ClosedWindows:
     """Sessions, by start, last event and reach, as windows of these slices of an emission."""
     start, end, order = times[START], times[REACH], None
     if engine.lanes.some_closed:
@@ -77,10 +77,10 @@ def as_windows(
         # Events of other sessions, which are final, may lie in its time.
         none = np.zeros(len(start), np.int64)
         order = (start, none, after(times[LAST]), none)
-    return Due(engine.lanes.spec[lane], start, end, first, last, key, order)
+    return ClosedWindows(engine.lanes.spec[lane], start, end, first, last, key, order)
 
 
-def _as_windows(engine: Sessions, rows: np.ndarray, first: np.ndarray) -> Due:
+def _as_windows(engine: Sessions, rows: np.ndarray, first: np.ndarray) -> ClosedWindows:
     """Rows of the table as windows of a slice each."""
     count = len(engine.lanes)
     times = rows["first"].copy(), rows["last"], rows["reach"].copy()

@@ -22,8 +22,8 @@ from windrow.engine.cache import jit
 from windrow.engine.completeness import next_after
 from windrow.engine.cutting import Cells, Runs, run_end
 from windrow.engine.engine import IDLE_BYTES, Engine, Foldable, Merged
+from windrow.engine.input_batches import EventBatch, PartialBatch
 from windrow.engine.keys import Keys
-from windrow.engine.loads import Events, Parcel
 from windrow.engine.numbers import frozen
 from windrow.engine.ordered.sorting import counting_order
 from windrow.engine.partials import Log, Multisets, Numbers, Store
@@ -46,7 +46,7 @@ from windrow.engine.runs.table import (
 from windrow.engine.runs.timers import Timers
 from windrow.engine.sequence import bad_rows, check_types, gaps_of
 from windrow.engine.staging import Staged
-from windrow.engine.windows import Due
+from windrow.engine.windows import ClosedWindows
 from windrow.errors import LimitError, QueryError
 from windrow.measure import Tick
 from windrow.options import OperatorOptions
@@ -135,63 +135,65 @@ class Sessions(Engine):
             found += bad_rows(window, batch, self.measure)
         return found
 
-    def _lasts(self, load: Events | Parcel) -> np.ndarray:
+    def _lasts(self, incoming: EventBatch | PartialBatch) -> np.ndarray:
         """The last instant of each row."""
-        if isinstance(load, Parcel):
-            return load.last
-        return load.times if load.lasts is None else load.lasts
+        if isinstance(incoming, PartialBatch):
+            return incoming.last
+        return incoming.times if incoming.lasts is None else incoming.lasts
 
-    def _reach(self, load: Events | Parcel, j: int) -> np.ndarray:
+    def _reach(self, incoming: EventBatch | PartialBatch, j: int) -> np.ndarray:
         """How far each row holds its session of lane j open."""
-        lasts = self._lasts(load)
+        lasts = self._lasts(incoming)
         if j < self.lanes.static:
             return lasts + lasts.dtype.type(self.lanes.gap[j])
-        return lasts + gaps_of(self.lanes.windows[j], load.batch, self.measure)
+        return lasts + gaps_of(self.lanes.windows[j], incoming.batch, self.measure)
 
-    def _late(self, load: Events | Parcel) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    def _late(self, incoming: EventBatch | PartialBatch) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """By lane, masks of the rows that are late for its window, and of those that have none in it.
 
         A snapshot window that was added later is there from where it is complete.
         """
         floors = self.floors
-        absent = [load.times < floors[j] if closed else NOBODY for j, closed in enumerate(self.lanes.closed)]
-        late = [self._reach(load, j) < self._final_before for j in range(len(self.lanes))]
+        absent = [
+            incoming.times < floors[j] if closed else NOBODY for j, closed in enumerate(self.lanes.closed)
+        ]
+        late = [self._reach(incoming, j) < self._final_before for j in range(len(self.lanes))]
         return [mask & ~none for mask, none in zip(late, absent, strict=True)], absent
 
-    def too_late(self, load: Events | Parcel) -> tuple[np.ndarray, np.ndarray] | None:
+    def too_late(self, incoming: EventBatch | PartialBatch) -> tuple[np.ndarray, np.ndarray] | None:
         """Masks of the events that no window takes, and of those among them that are late for one."""
         gaps = self.lanes.gap
-        if self.watermark is None or (gaps and load.scan[0] + gaps[-1] >= self._final_before):
+        if self.watermark is None or (gaps and incoming.scan[0] + gaps[-1] >= self._final_before):
             return None
-        late, absent = self._late(load)
+        late, absent = self._late(incoming)
         gone = np.logical_and.reduce([a | b for a, b in zip(late, absent, strict=True)])
         return gone, gone & np.logical_or.reduce(late)
 
-    def partly_late(self, load: Events | Parcel) -> np.ndarray | None:
+    def partly_late(self, incoming: EventBatch | PartialBatch) -> np.ndarray | None:
         """A mask of the events that have missed some of their windows, but not all; None: nobody has."""
         gaps, all_static = self.lanes.gap, self.lanes.static == len(self.lanes)
-        if self.watermark is None or (all_static and load.scan[0] + gaps[0] >= self._final_before):
+        if self.watermark is None or (all_static and incoming.scan[0] + gaps[0] >= self._final_before):
             return None
-        return np.logical_or.reduce(self._late(load)[0])
+        return np.logical_or.reduce(self._late(incoming)[0])
 
-    def _stage(self, load: Events | Parcel, staged: Staged) -> None:
-        if isinstance(load, Events):
-            self.require_room(len(load))
+    def _stage(self, incoming: EventBatch | PartialBatch, staged: Staged) -> None:
+        if isinstance(incoming, EventBatch):
+            self.require_room(len(incoming))
         staged.on_rollback(partial(self._roll_back, self.slices.capacity, len(self.slices.lanes)))
         self.slices.grow_lanes(self.keys.count * len(self.lanes))
         self.slices.begin()
-        placed = list(self._placed(load))
+        placed = list(self._placed(incoming))
         born = self.slices.listed(BORN)
         for store in self.stores() if len(born) else ():
             store.reset(born)
-        if isinstance(load, Events):
-            self._fold_events(load, placed, staged)
+        if isinstance(incoming, EventBatch):
+            self._fold_events(incoming, placed, staged)
         else:
-            self._join_slices(load, placed, staged)
+            self._join_slices(incoming, placed, staged)
         into, taken = self.slices.joined
         if len(taken):
             self.absorb_own(into, taken, 1, staged)
-        staged.on_commit(partial(self._settle, load.high, into, taken))
+        staged.on_commit(partial(self._settle, incoming.high, into, taken))
 
     def _roll_back(self, capacity: int, lanes: int) -> None:
         """Undo what was staged; room that was made for it is given back."""
@@ -221,26 +223,26 @@ class Sessions(Engine):
             if isinstance(store, Multisets):
                 store.reset(gone)
 
-    def _placed(self, load: Events | Parcel) -> Iterator[Segments]:
+    def _placed(self, incoming: EventBatch | PartialBatch) -> Iterator[Segments]:
         """The slice of each row, in each lane that takes it; where sessions are handed up, in the first one that does."""
         lanes, horizon = self.lanes, self._final_before
-        numbers = NO_KEY if load.numbers is None else load.numbers
-        lasts = self._lasts(load)
+        numbers = NO_KEY if incoming.numbers is None else incoming.numbers
+        lasts = self._lasts(incoming)
         step = lanes.static if self.passes_up else 1
         for j in range(0, lanes.static, step):
-            if self._is_in_line(load, j, horizon):
-                yield self._cut_in_order(load.times, j)
+            if self._is_in_line(incoming, j, horizon):
+                yield self._cut_in_order(incoming.times, j)
             else:
-                yield Cells(self.insert(numbers, load.times, lasts, lanes.gaps[j : j + step], j, horizon))
+                yield Cells(self.insert(numbers, incoming.times, lasts, lanes.gaps[j : j + step], j, horizon))
         for j in range(lanes.static, len(lanes)):
-            gaps = frozen(gaps_of(lanes.windows[j], load.batch, self.measure))[None]
-            yield Cells(self.insert(numbers, load.times, lasts, gaps, j, horizon))
+            gaps = frozen(gaps_of(lanes.windows[j], incoming.batch, self.measure))[None]
+            yield Cells(self.insert(numbers, incoming.times, lasts, gaps, j, horizon))
 
-    def _is_in_line(self, load: Events | Parcel, j: int, horizon: Tick) -> bool:
+    def _is_in_line(self, incoming: EventBatch | PartialBatch, j: int, horizon: Tick) -> bool:
         """Whether all events are of one key, in order, and none is late for lane j."""
-        if load.numbers is not None or not isinstance(load, Events) or load.lasts is not None:
+        if incoming.numbers is not None or not isinstance(incoming, EventBatch) or incoming.lasts is not None:
             return False
-        return load.scan[2] and load.scan[0] + self.lanes.gap[j] >= horizon
+        return incoming.scan[2] and incoming.scan[0] + self.lanes.gap[j] >= horizon
 
     def _cut_in_order(self, times: np.ndarray, j: int) -> Runs:
         """Segments of the events of one key that are in order: they are cut before they meet the slices."""
@@ -282,11 +284,11 @@ class Sessions(Engine):
             self._resize(max(64, 2 * self.slices.capacity, len(low) // 16))
         return cell
 
-    def _lanes_of(self, load: Events | Parcel, j: int) -> np.ndarray:
+    def _lanes_of(self, incoming: EventBatch | PartialBatch, j: int) -> np.ndarray:
         """The lane of each row, for the window of lane j."""
-        if load.numbers is None:
-            return np.full(len(load), j)
-        return load.numbers.astype(np.int64) * len(self.lanes) + j
+        if incoming.numbers is None:
+            return np.full(len(incoming), j)
+        return incoming.numbers.astype(np.int64) * len(self.lanes) + j
 
     def _resize(self, capacity: int) -> None:
         """Have room for more slices."""
@@ -295,7 +297,7 @@ class Sessions(Engine):
             store.repack(there, capacity, 1, slice(0, 1))
         self.slices.grow(capacity)
 
-    def _fold_events(self, events: Events, placed: list[Segments], staged: Staged) -> None:
+    def _fold_events(self, events: EventBatch, placed: list[Segments], staged: Staged) -> None:
         times = events.times
         stamps = events.arrivals if self.binding.needs_arrival else times[:0]
         foldable = Foldable(self.encode(events.batch, staged), times, stamps, events.rows)
@@ -313,7 +315,7 @@ class Sessions(Engine):
 
         staged.on_commit(commit)
 
-    def _join_slices(self, parcel: Parcel, placed: list[Segments], staged: Staged) -> None:
+    def _join_slices(self, parcel: PartialBatch, placed: list[Segments], staged: Staged) -> None:
         for segments in placed:
             assert isinstance(segments, Cells)
             self.join(segments.cell, parcel, staged, fresh=False)
@@ -369,13 +371,15 @@ class Sessions(Engine):
             self._forget_events()
             self._shrink()
 
-    def merged(self, store: Numbers, due: Due, slots: np.ndarray, keys: int) -> Merged:
+    def merged(self, store: Numbers, due: ClosedWindows, slots: np.ndarray, keys: int) -> Merged:
         if due.covered > len(due):
             return super().merged(store, due, slots, keys)
         cells = slots[due.first]
         return [column[cells] for column in store.fields], store.n[cells]
 
-    def answer(self, answer: Answer, due: Due, slots: np.ndarray, rows: Any, decoders: Any) -> pa.Array:
+    def answer(
+        self, answer: Answer, due: ClosedWindows, slots: np.ndarray, rows: Any, decoders: Any
+    ) -> pa.Array:
         if isinstance(answer.store, Log):
             # Events are kept by lane.
             lane = np.argsort(self.lanes.spec)[due.spec[rows[0]]]

@@ -3,7 +3,7 @@
     run        what goes in and what comes out
     base       what every discretizer does
     loop       the loop of all deterministic windows; `recipes` puts a window's step into it
-    counted, looking_back, latest, evicting      windows with ways of their own
+    counted, rewind, latest, evicting      windows with ways of their own
     checks     rows and types that a window cannot take; `gaps` those of sessions
 
 `discretizers_for` gives the discretizers of a query.
@@ -22,8 +22,8 @@ from windrow.engine.sequence.checks import bad_rows, check_types
 from windrow.engine.sequence.counted import Counted
 from windrow.engine.sequence.gaps import gaps_of
 from windrow.engine.sequence.latest import LatestEvents
-from windrow.engine.sequence.looking_back import LookingBack
 from windrow.engine.sequence.recipes import recipe_of
+from windrow.engine.sequence.rewind import LookingBack
 from windrow.engine.sequence.run import Run, Windows
 from windrow.engine.sequence.stepped import Stepped
 from windrow.measure import Measure

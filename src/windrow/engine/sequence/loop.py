@@ -123,7 +123,7 @@ def discretize(bounds, first, times, {_list("x", columns)}parameters, {_list("s"
 
 
 @dataclass
-class Found:
+class FoundWindows:
     """What the loop writes: see `source`."""
 
     begun_to: np.ndarray
@@ -135,7 +135,7 @@ class Found:
     cursor: np.ndarray
 
     @classmethod
-    def of(cls, run: Run, opened: int) -> Found:
+    def of(cls, run: Run, opened: int) -> FoundWindows:
         """Room for one window per row that begins, and for one that ends."""
         segments, rows, tick = len(run.keys), len(run.times) + 1, run.times.dtype
         return cls(

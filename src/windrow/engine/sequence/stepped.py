@@ -24,7 +24,7 @@ from windrow.engine.sequence.loop import (
     NEGATIVE,
     TOO_MANY_ENDS,
     TOO_MANY_OPEN,
-    Found,
+    FoundWindows,
     source,
 )
 from windrow.engine.sequence.open_windows import MOST_OPEN, OpenWindows, too_many_open
@@ -77,7 +77,7 @@ class Stepped(Discretizer):
         inputs = [frozen(column) for column in self.recipe.inputs(run)]
         state = self.state.take(run.keys)
         queued = self.open.counts(run.keys)
-        found = Found.of(run, len(self.open))
+        found = FoundWindows.of(run, len(self.open))
         self.discretize(run, inputs, state, queued, found)
         self.state.put(run.keys, state)
         counts = (found.begun_to, found.ended_to)
@@ -85,7 +85,7 @@ class Stepped(Discretizer):
         return self.long_enough(windows)
 
     def discretize(
-        self, run: Run, inputs: list[Any], state: list[np.ndarray], queued: np.ndarray, found: Found
+        self, run: Run, inputs: list[Any], state: list[np.ndarray], queued: np.ndarray, found: FoundWindows
     ) -> None:
         """Run the loop; `state` and `found` are written to."""
         if self._loop is None:

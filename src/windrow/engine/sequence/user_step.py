@@ -22,7 +22,7 @@ from windrow.engine.compiler import kernel
 from windrow.engine.integers import Nonsense, checked_numbers, interpreted
 from windrow.engine.native import TYPES, returned
 from windrow.engine.numbers import frozen, kind_of, numbers
-from windrow.engine.sequence.loop import Found, source
+from windrow.engine.sequence.loop import FoundWindows, source
 from windrow.engine.sequence.recipes import moment_of
 from windrow.engine.sequence.run import Run
 from windrow.engine.sequence.stepped import Recipe, Stepped
@@ -113,7 +113,7 @@ class UserStepped(Stepped):
         return Nonsense(sentence)
 
     def discretize(
-        self, run: Run, inputs: list[Any], state: list[np.ndarray], queued: np.ndarray, found: Found
+        self, run: Run, inputs: list[Any], state: list[np.ndarray], queued: np.ndarray, found: FoundWindows
     ) -> None:
         # Plain numbers, because Python's own arithmetic is what an interpreted function expects.
         given = [column.tolist() for column in inputs] if self.interpreted else inputs

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.engine.ordered.changelog import Given
+from windrow.engine.ordered.changelog import EmittedWindows
 from windrow.engine.ordered.engine import Ordered
 from windrow.engine.ordered.slices import RANK, Slices
-from windrow.engine.ordered.track import Found, Track
+from windrow.engine.ordered.track import Track, WindowRanges
 from windrow.engine.ordered.waiting import Chunk
 from windrow.engine.snapshot import common
 from windrow.engine.snapshot.parts import Reader, Writer, known_tick, number
 from windrow.errors import StateError
 
-FOUND = (*Found.NUMBERS, *Found.TICKS)
+FOUND = (*WindowRanges.NUMBERS, *WindowRanges.TICKS)
 SLICES = ("rank", "opening", "closing", "first", "last")
 
 
@@ -35,14 +35,14 @@ def write(writer: Writer, engine: Ordered, prefix: str) -> dict[str, Any]:
     common.write_stores(writer, engine, prefix, numbers[-1], 1)
     for name in ("seen", "last", "cut"):
         writer.array(prefix + name, getattr(track, name)[:count])
-    found = Found.joined([Found.empty(track.tick), *track.found])
+    found = WindowRanges.joined([WindowRanges.empty(track.tick), *track.found])
     for name in FOUND:
         writer.array(f"{prefix}found {name}", getattr(found, name))
     for i, (_, discretizer) in enumerate(track.discretizers):
         for name, column in discretizer.save().items():
             writer.array(f"{prefix}discretizer {i} {name}", column)
     given = engine.changelog.given()
-    for field in fields(Given):
+    for field in fields(EmittedWindows):
         writer.array(f"{prefix}given {field.name}", getattr(given, field.name))
     _write_waiting(writer, engine, prefix)
     return {"frontier": number(engine.frontier)}
@@ -136,15 +136,16 @@ def _read_track(reader: Reader, engine: Ordered, track: Track, prefix: str) -> N
     track.rearm(np.arange(keys))
 
 
-def _read_found(reader: Reader, track: Track, prefix: str, keys: int) -> list[Found]:
-    old = Found.empty(track.tick)
+def _read_found(reader: Reader, track: Track, prefix: str, keys: int) -> list[WindowRanges]:
+    old = WindowRanges.empty(track.tick)
     columns = {name: reader.array(f"{prefix}found {name}", getattr(old, name).dtype) for name in FOUND}
     count = len(columns["spec"])
     known = {int(spec) for specs, _ in track.discretizers for spec in specs}
     if any(len(c) != count for c in columns.values()) or not set(columns["spec"].tolist()) <= known:
         raise StateError("the windows that wait in the snapshot are not those of the query")
-    found = Found(
-        np.array([columns[name] for name in Found.NUMBERS]), np.array([columns[name] for name in Found.TICKS])
+    found = WindowRanges(
+        np.array([columns[name] for name in WindowRanges.NUMBERS]),
+        np.array([columns[name] for name in WindowRanges.TICKS]),
     )
     _require_keys(found.key, keys)
     seen = track.seen
@@ -176,8 +177,10 @@ def _require_apart(slices: Slices, tail: np.ndarray, seen: np.ndarray, sizes: np
 
 def _read_given(reader: Reader, engine: Ordered, prefix: str) -> None:
     old = engine.changelog.given()
-    columns = [reader.array(f"{prefix}given {f.name}", getattr(old, f.name).dtype) for f in fields(Given)]
-    rows = Given(*columns)
+    columns = [
+        reader.array(f"{prefix}given {f.name}", getattr(old, f.name).dtype) for f in fields(EmittedWindows)
+    ]
+    rows = EmittedWindows(*columns)
     specs = len(engine.query.windows)
     if any(len(c) != len(rows) for c in columns) or np.any((rows.spec < 0) | (rows.spec >= specs)):
         raise StateError("the rows given out in the snapshot do not fit its windows")

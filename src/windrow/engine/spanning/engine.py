@@ -26,11 +26,10 @@ from windrow.engine.binding import Answer
 from windrow.engine.completeness import first_start, next_after
 from windrow.engine.edges import edges_in, estimate, stretched
 from windrow.engine.engine import Foldable, Merged, inputs_of
+from windrow.engine.input_batches import CarryOver, EventBatch, PartialBatch
 from windrow.engine.keys import Keys
-from windrow.engine.loads import Events, Going, Parcel
-from windrow.engine.pairing import has_exact_inverse
 from windrow.engine.partials import Numbers, Store
-from windrow.engine.spanning import parcels
+from windrow.engine.spanning import partial_batches
 from windrow.engine.spanning.across import Balance, Noted
 from windrow.engine.spanning.kept import Kept
 from windrow.engine.spanning.placing import (
@@ -44,7 +43,8 @@ from windrow.engine.spanning.placing import (
     table_of,
 )
 from windrow.engine.staging import Staged
-from windrow.engine.windows import Due
+from windrow.engine.store_compatibility import has_exact_inverse
+from windrow.engine.windows import ClosedWindows
 from windrow.errors import LimitError
 from windrow.measure import Tick
 from windrow.options import OperatorOptions
@@ -68,7 +68,7 @@ class Spanning(Aligned):
         self.presence_across = Balance(self.presence)
         self.across: dict[int, Balance | Noted] = {}
         self.kept: dict[int, Kept] = {}
-        self._crossed: tuple[Due, bool, np.ndarray, np.ndarray] | None = None
+        self._crossed: tuple[ClosedWindows, bool, np.ndarray, np.ndarray] | None = None
         self._in_order: list[Balance | Noted] = []
         self._carries: list[Callable[[], None]] = []
         for answer in self.binding.answers.values():
@@ -120,33 +120,33 @@ class Spanning(Aligned):
 
     # -- events in -------------------------------------------------------------------------------
 
-    def too_late(self, load: Events | Parcel) -> tuple[np.ndarray, np.ndarray] | None:
-        if isinstance(load, Parcel):
+    def too_late(self, incoming: EventBatch | PartialBatch) -> tuple[np.ndarray, np.ndarray] | None:
+        if isinstance(incoming, PartialBatch):
             return None
-        assert load.lasts is not None
-        return self.missed(load.times, load.lasts) if load.lasting[0] < self.late_before else None
+        assert incoming.lasts is not None
+        return self.missed(incoming.times, incoming.lasts) if incoming.lasting[0] < self.late_before else None
 
-    def _stage(self, load: Events | Parcel, staged: Staged) -> None:
-        if isinstance(load, Parcel):
-            parcels.prepare(self, load, staged)
+    def _stage(self, incoming: EventBatch | PartialBatch, staged: Staged) -> None:
+        if isinstance(incoming, PartialBatch):
+            partial_batches.prepare(self, incoming, staged)
             return
-        self.require_room(len(load))
-        placed, grid = self._place(load, staged)
-        self._prepare_fold(load, placed, grid, staged)
-        staged.on_commit(partial(self._count_all, load, placed))
+        self.require_room(len(incoming))
+        placed, grid = self._place(incoming, staged)
+        self._prepare_fold(incoming, placed, grid, staged)
+        staged.on_commit(partial(self._count_all, incoming, placed))
 
-    def _prepare_fold(self, events: Events, placed: Placed, grid: Grid, staged: Staged) -> None:
+    def _prepare_fold(self, events: EventBatch, placed: Placed, grid: Grid, staged: Staged) -> None:
         """Events into the partials of the aggregates."""
         foldable = self._foldable(events, staged)
         self.fold(foldable, placed, own=True, staged=staged)
         staged.on_commit(partial(self.fold, foldable, placed, own=False))
         staged.on_commit(partial(self._keep, foldable, events))
 
-    def _foldable(self, events: Events, staged: Staged) -> Foldable:
+    def _foldable(self, events: EventBatch, staged: Staged) -> Foldable:
         stamps = events.arrivals if self.binding.needs_arrival or self.kept else events.times[:0]
         return Foldable(self.encode(events.batch, staged), events.times, stamps, events.rows)
 
-    def note(self, events: Events) -> Staged:
+    def note(self, events: EventBatch) -> Staged:
         """Note events further that are open: all of it at once, so that windows can be answered before it is committed."""
         staged = Staged()
         try:
@@ -176,7 +176,7 @@ class Spanning(Aligned):
         assert across is not None
         return [(store, segments.begin), *across.targets(segments)]
 
-    def _count_all(self, events: Events, placed: Placed, staged: Staged | None = None) -> None:
+    def _count_all(self, events: EventBatch, placed: Placed, staged: Staged | None = None) -> None:
         """Know where events are, and which of them are late; cells are saved for a rollback if there is a `staged`."""
         self._count(self.presence, placed, staged)
         rows = self._revising(events.times)
@@ -193,7 +193,7 @@ class Spanning(Aligned):
                 staged.on_rollback(target.saved_for(where))
             target.fold(where, [], ())
 
-    def _revised_by(self, going: Going, starts: np.ndarray) -> np.ndarray:
+    def _revised_by(self, going: CarryOver, starts: np.ndarray) -> np.ndarray:
         """Which pieces may lie in windows that were given out, of events that begin before the watermark."""
         assert self.watermark is not None
         latest = self.given_out(self.watermark)[0].max(initial=self.lowest)
@@ -221,7 +221,7 @@ class Spanning(Aligned):
         """Windows that end here or before are final."""
         return self.clamp(self.lowest - 1) if self.watermark is None else self.horizon(self.watermark)
 
-    def _place(self, events: Events, staged: Staged) -> tuple[Placed, Grid]:
+    def _place(self, events: EventBatch, staged: Staged) -> tuple[Placed, Grid]:
         """The cells of events, made where they do not exist, and their slices."""
         assert events.lasts is not None
         count = len(events)
@@ -312,7 +312,7 @@ class Spanning(Aligned):
             )
         return edges_in(windows, begin, end)
 
-    def _keep(self, foldable: Foldable, events: Events, only: Container[int] | None = None) -> None:
+    def _keep(self, foldable: Foldable, events: EventBatch, only: Container[int] | None = None) -> None:
         """Keep the events themselves where an aggregate needs them; in those places `only`, known by their ids."""
         assert events.lasts is not None
         for (_, columns), store in self.binding.stores.items():
@@ -328,7 +328,7 @@ class Spanning(Aligned):
                 else:
                     kept.take_pieces(events.going.where(which), columns_of)
 
-    def meet(self, events: Events) -> None:
+    def meet(self, events: EventBatch) -> None:
         """Know events that go on where single events are kept, and none is yet: these were not asked to, before."""
         new = {id(kept): kept for kept in self.kept.values() if not kept.held}
         if new:
@@ -367,7 +367,7 @@ class Spanning(Aligned):
         for kept in self.kept.values():
             kept.evict_before(self.threshold)
 
-    def merged(self, store: Numbers, due: Due, slots: np.ndarray, keys: int) -> Merged:
+    def merged(self, store: Numbers, due: ClosedWindows, slots: np.ndarray, keys: int) -> Merged:
         fields, n = store.merge(due, slots, keys)
         across = self._across(store)
         assert across is not None
@@ -387,7 +387,9 @@ class Spanning(Aligned):
         store.loop("absorb_rows")(cells, *more, counts, *fields, n)
         return fields, n
 
-    def answer(self, answer: Answer, due: Due, slots: np.ndarray, rows: Any, decoders: Any) -> pa.Array:
+    def answer(
+        self, answer: Answer, due: ClosedWindows, slots: np.ndarray, rows: Any, decoders: Any
+    ) -> pa.Array:
         return self.kept[id(answer.store)].answer(answer.bound, due, rows, decoders)
 
     def is_merged(self, store: Store) -> bool:

@@ -20,10 +20,10 @@ import pyarrow as pa
 from windrow.aggregates.base import Bound, Kind, Multiset, Scalars, Sketch
 from windrow.engine.cache import jit
 from windrow.engine.cutting import Cells
-from windrow.engine.loads import Going
+from windrow.engine.input_batches import CarryOver
 from windrow.engine.partials import Multisets, store_for
 from windrow.engine.partials.logs import EventColumns
-from windrow.engine.windows import Due
+from windrow.engine.windows import ClosedWindows
 from windrow.measure import Tick
 
 
@@ -73,7 +73,7 @@ class Kept(EventColumns):
         """Keep events: key, start, last instant, arrival number and codes."""
         self._waiting.append([columns[0].astype(np.int64), *columns[1:]])
 
-    def take_pieces(self, going: Going, columns: list[np.ndarray]) -> None:
+    def take_pieces(self, going: CarryOver, columns: list[np.ndarray]) -> None:
         """Keep events that may go on, and let those end that were kept before."""
         _, starts, lasts, arrival = columns[:4]
         new = going.since < starts
@@ -111,7 +111,7 @@ class Kept(EventColumns):
             self._keep(~over)
             self._so_far = None
 
-    def answer(self, bound: Bound, due: Due, rows: Any, decoders: list[Any]) -> pa.Array:
+    def answer(self, bound: Bound, due: ClosedWindows, rows: Any, decoders: list[Any]) -> pa.Array:
         """The answer column of output rows, a window and a key each, of an aggregate that reads these events."""
         positions, high = self._events_of(due, rows)
         low = np.concatenate([[0], high[:-1]]) if len(high) else high
@@ -125,7 +125,7 @@ class Kept(EventColumns):
             store.repack(np.empty(0, np.int64), max(len(high), 1), 1, slice(0, 0))
             store.fold(Cells(np.repeat(np.arange(len(high)), high - low)), inputs, ())
             places = np.arange(len(high))
-            each = Due(places, places, places, places, places + 1)
+            each = ClosedWindows(places, places, places, places, places + 1)
             return store.answer(bound, each, places, (places, np.zeros(len(high), np.int64)), decoders)
         return bound.finish(low, high, lambda chosen: decoders[0](inputs[0][chosen], None))
 
@@ -134,7 +134,7 @@ class Kept(EventColumns):
             return self._columns[1][positions], self._columns[3][positions]
         return ()
 
-    def _events_of(self, due: Due, rows: Any) -> tuple[np.ndarray, np.ndarray]:
+    def _events_of(self, due: ClosedWindows, rows: Any) -> tuple[np.ndarray, np.ndarray]:
         """The positions of the events of all output rows, and up to where those of each row go."""
         self._settle()
         key, start, last = self._columns[:3]

@@ -6,9 +6,9 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.engine.engine import Engine
+from windrow.engine.input_batches import EventBatch
 from windrow.engine.intake import Bounds
-from windrow.engine.loads import Events
-from windrow.engine.spanning.lifespans import Culprits, Lifespans
+from windrow.engine.spanning.lifespans import BadRowReasons, Lifespans
 from windrow.engine.spanning.open_events import OpenEvents
 from windrow.engine.spanning.release import Release
 from windrow.measure import Tick
@@ -30,10 +30,10 @@ class Lasting:
 
     def read(
         self, batch: pa.RecordBatch, rows: np.ndarray | None, arrival: int, bounds: Bounds
-    ) -> tuple[Events, np.ndarray | None, Culprits]:
+    ) -> tuple[EventBatch, np.ndarray | None, BadRowReasons]:
         """The events of a batch, where they contribute; rows without a time; what is wrong with others."""
         lives = self.lifespans.read(batch, bounds)
-        events = Events(batch, lives.starts, arrival, rows, lives.lasts, roles=lives.roles)
+        events = EventBatch(batch, lives.starts, arrival, rows, lives.lasts, roles=lives.roles)
         if self.open_events is None:
             events.lengths = self.release.lengths(lives.starts, lives.lasts)
         return self.lifespans.placed(events), lives.missing, lives.culprits

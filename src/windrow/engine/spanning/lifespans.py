@@ -13,14 +13,14 @@ import pyarrow as pa
 
 from windrow.engine.cache import jit
 from windrow.engine.columns import ticks_of
+from windrow.engine.input_batches import EventBatch
 from windrow.engine.intake import NO_EDGES, Bounds
-from windrow.engine.loads import Events
 from windrow.engine.spanning.ongoing import CLOSES, COMPLETE, OPENS
 from windrow.errors import QueryError
 from windrow.measure import Measure, Tick
 from windrow.span import Span
 
-Culprits = list[tuple[str, np.ndarray, str]]
+BadRowReasons = list[tuple[str, np.ndarray, str]]
 # Longer than any event whose ends are 64-bit numbers.
 ENDLESS = 2**64 - 1
 
@@ -46,7 +46,7 @@ class Lives:
     starts: np.ndarray
     lasts: np.ndarray
     missing: np.ndarray | None
-    culprits: Culprits
+    culprits: BadRowReasons
     roles: np.ndarray | None
 
 
@@ -77,7 +77,7 @@ class Lifespans:
             positive, latest = look_over(starts, ends)
             if positive and latest <= furthest:
                 return Lives(starts, self.before(ends), None, [], None)
-        culprits: Culprits = []
+        culprits: BadRowReasons = []
         roles = None
         if self._span.id is not None:
             roles, nameless = self._roles(batch, missing, endless)
@@ -112,7 +112,7 @@ class Lifespans:
         nameless = batch.column(self._span.id).is_null().to_numpy(zero_copy_only=False)
         return roles, nameless & (roles != COMPLETE)
 
-    def _problems(self, whole: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> Culprits:
+    def _problems(self, whole: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> BadRowReasons:
         """What is wrong with events that have a start and an end."""
         span = self._span
         # A number that ticks cannot hold comes as one below all that the column's type has.
@@ -128,7 +128,7 @@ class Lifespans:
 
     def _out_of_bounds(
         self, whole: np.ndarray, closes: np.ndarray, lasts: np.ndarray, bounds: Bounds
-    ) -> Culprits:
+    ) -> BadRowReasons:
         """Ends that no window can have, or that are too far ahead, of events that count there."""
         ended = whole | closes
         alone = whole if self._span.contributes == "end" else closes
@@ -139,7 +139,7 @@ class Lifespans:
             found.append((ended & (lasts > bounds.ahead), "lies too far ahead of the watermark"))
         return _blamed(self._span.end, found)
 
-    def placed(self, events: Events) -> Events:
+    def placed(self, events: EventBatch) -> EventBatch:
         """The events where they contribute: as long as they last, or at one instant."""
         if self._span.contributes == "start":
             return replace(events, lasts=None)
@@ -155,7 +155,7 @@ class Lifespans:
         return ends - (ends > self._measure.lowest)
 
 
-def _blamed(column: str, found: list[tuple[np.ndarray, str]]) -> Culprits:
+def _blamed(column: str, found: list[tuple[np.ndarray, str]]) -> BadRowReasons:
     """What was found wrong with some rows, as the fault of one column."""
     return [(column, wrong, reason) for wrong, reason in found if wrong.any()]
 

@@ -22,8 +22,8 @@ import pyarrow as pa
 
 from windrow.engine.cache import jit
 from windrow.engine.columns import kept_as, whole
+from windrow.engine.input_batches import CarryOver, EventBatch
 from windrow.engine.keys import Keys
-from windrow.engine.loads import Events, Going
 from windrow.measure import Tick
 from windrow.span import Span
 
@@ -108,7 +108,7 @@ class Ongoing:
             setattr(found, name, arrays[name])
         return found
 
-    def look_at(self, events: Events, bad: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def look_at(self, events: EventBatch, bad: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """For each row, a number of PROBLEMS and the event that it ends (see `follow`); nothing changes.
 
         Rows that are `bad` for another reason open and close nothing.
@@ -133,7 +133,7 @@ class Ongoing:
         follow(events.roles, fresh, events.lasts + 1, since, holder, point, limit, status, source)
         return status, source
 
-    def ended(self, events: Events, source: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def ended(self, events: EventBatch, source: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """First and last instants of the events that good rows tell all of, or end."""
         assert events.lasts is not None
         over = events.roles != OPENS
@@ -142,8 +142,8 @@ class Ongoing:
         return starts, np.maximum(events.lasts[over], starts)
 
     def apply(
-        self, events: Events, source: np.ndarray, horizon: Tick, missed: Missed
-    ) -> tuple[Events, Ongoing, np.ndarray]:
+        self, events: EventBatch, source: np.ndarray, horizon: Tick, missed: Missed
+    ) -> tuple[EventBatch, Ongoing, np.ndarray]:
         """What there is to note of good rows, the open events from then on, and a mask of the rows that are late.
 
         Rows that open are noted where they begin; of events that end, what lies behind the instant up to which they
@@ -174,13 +174,13 @@ class Ongoing:
         taken = np.concatenate([complete, opens])
         needed = kept_as(self.rows.schema, events.batch)
         table = pa.Table.from_batches([needed.take(pa.array(taken)), self.rows.take(pa.array(which))])
-        noted = Events(
+        noted = EventBatch(
             whole(table),
             np.concatenate([events.times[taken], self.starts[which]]),
             events.arrival,
             None,
             np.concatenate([lasts[taken], np.maximum(last, self.upto[which])]),
-            Going(
+            CarryOver(
                 np.concatenate([arrival[taken], self.arrival[which]]),
                 np.concatenate([events.times[taken] - 1, self.upto[which]]),
                 np.repeat([False, True, False], [len(complete), len(opens), len(which)]),
@@ -199,10 +199,10 @@ class Ongoing:
         arrays = {name: np.concatenate([getattr(self, name)[rest], begun[name]]) for name in ARRAYS}
         return noted, self.having(whole(rows), arrays), late
 
-    def going_on(self) -> Events:
+    def going_on(self) -> EventBatch:
         """All open events, as they would be noted for the first time."""
-        going = Going(self.arrival, self.starts - 1, np.ones(len(self), bool))
-        return Events(self.rows, self.starts, 0, None, self.starts, going)
+        going = CarryOver(self.arrival, self.starts - 1, np.ones(len(self), bool))
+        return EventBatch(self.rows, self.starts, 0, None, self.starts, going)
 
     def counted_in(self, starts: np.ndarray, ends: np.ndarray) -> Ongoing:
         """The open events once windows like these have been given out: those that begin last, by falling starts."""
@@ -219,10 +219,12 @@ class Ongoing:
     def _arrays(self) -> dict[str, np.ndarray]:
         return {name: getattr(self, name) for name in ARRAYS}
 
-    def up_to(self, after: Ongoing) -> Events | None:
+    def up_to(self, after: Ongoing) -> EventBatch | None:
         """What there is to note of the same events until they are noted as they are `after`."""
         which = np.flatnonzero(self.upto < after.upto)
         if not len(which):
             return None
-        going = Going(self.arrival[which], self.upto[which], np.ones(len(which), bool))
-        return Events(self.rows.take(pa.array(which)), self.starts[which], 0, None, after.upto[which], going)
+        going = CarryOver(self.arrival[which], self.upto[which], np.ones(len(which), bool))
+        return EventBatch(
+            self.rows.take(pa.array(which)), self.starts[which], 0, None, after.upto[which], going
+        )

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate
 from windrow.engine.columns import is_readable
-from windrow.engine.loads import Events
+from windrow.engine.input_batches import EventBatch
 from windrow.engine.spanning.engine import Spanning
 from windrow.engine.spanning.ongoing import FINE, PROBLEMS, Ongoing
 from windrow.engine.spanning.release import Release
@@ -33,7 +33,7 @@ class OpenEvents:
         identity = tuple(dict.fromkeys((*query.key, query.time.id)))
         self.ongoing = Ongoing(query.time, columns, identity, longest)
 
-    def judged(self, events: Events, bad: np.ndarray | None, reasons: list[tuple[str, str]]) -> Judged:
+    def judged(self, events: EventBatch, bad: np.ndarray | None, reasons: list[tuple[str, str]]) -> Judged:
         """Bad rows and why, and with them those that open or close what they should not; see `Intake.judged`."""
         known = np.full(len(events), -1) if bad is None else bad
         status, _ = self.ongoing.look_at(events, known >= 0)
@@ -44,7 +44,7 @@ class OpenEvents:
         columns = [(getattr(self._span, field), why) for field, why in PROBLEMS]
         return known, [*reasons, *columns]
 
-    def take(self, events: Events, engine: Spanning, release: Release) -> tuple[int, np.ndarray]:
+    def take(self, events: EventBatch, engine: Spanning, release: Release) -> tuple[int, np.ndarray]:
         """Take in good rows: how many events were noted, and a mask of the rows that are late."""
         _, source = self.ongoing.look_at(events, np.zeros(len(events), bool))
         noted, after, late = self.ongoing.apply(events, source, engine.final_up_to, engine.missed)

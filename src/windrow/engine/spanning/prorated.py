@@ -25,12 +25,12 @@ from windrow.engine.binding import Answer, Binding
 from windrow.engine.columns import takeable
 from windrow.engine.cutting import Cells
 from windrow.engine.engine import Foldable, Merged
-from windrow.engine.loads import Events
+from windrow.engine.input_batches import EventBatch
 from windrow.engine.partials import Numbers, Store
 from windrow.engine.spanning.engine import Spanning
 from windrow.engine.spanning.placing import Grid, Placed
 from windrow.engine.staging import Staged
-from windrow.engine.windows import Due
+from windrow.engine.windows import ClosedWindows
 from windrow.spec import QuerySpec
 
 # So many pieces are made at once.
@@ -38,7 +38,7 @@ PIECES = 1 << 20
 
 
 def pieces(
-    events: Events, columns: tuple[str, ...], grid: Grid
+    events: EventBatch, columns: tuple[str, ...], grid: Grid
 ) -> Iterator[tuple[pa.RecordBatch, np.ndarray, np.ndarray]]:
     """Events in pieces, some events at a time: rows with their shares, the event and the slice of each."""
     assert events.lasts is not None
@@ -77,10 +77,10 @@ class Prorated(Spanning):
     def targets(self, store: Store, segments: Any) -> list[tuple[Any, Any]]:
         return [(store, segments)] if self._across(store) is None else super().targets(store, segments)
 
-    def _prepare_fold(self, events: Events, placed: Placed, grid: Grid, staged: Staged) -> None:
+    def _prepare_fold(self, events: EventBatch, placed: Placed, grid: Grid, staged: Staged) -> None:
         staged.on_commit(partial(self._fold_pieces, events, grid))
 
-    def _fold_pieces(self, events: Events, grid: Grid) -> None:
+    def _fold_pieces(self, events: EventBatch, grid: Grid) -> None:
         """Shares are given to aggregates that cannot fail: none is the user's own."""
         numbers = events.numbers
         for rows, event, piece in pieces(events, self.binding.value_columns, grid):
@@ -88,7 +88,7 @@ class Prorated(Spanning):
             cells = base if numbers is None else np.where(base < 0, -1, base + numbers[event])
             self.fold(Foldable(self.encode(rows), event, event), Cells(cells), own=False)
 
-    def merged(self, store: Numbers, due: Due, slots: np.ndarray, keys: int) -> Merged:
+    def merged(self, store: Numbers, due: ClosedWindows, slots: np.ndarray, keys: int) -> Merged:
         if self._across(store) is None:
             return store.merge(due, slots, keys)
         return super().merged(store, due, slots, keys)

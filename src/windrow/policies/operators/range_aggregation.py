@@ -29,7 +29,7 @@ from windrow.engine.cutting import Runs
 from windrow.engine.partials import Log, Multisets, Numbers, store_for
 from windrow.engine.partials.scalars import lower_values
 from windrow.engine.user_functions import bind, blame, lower_failed, named
-from windrow.engine.windows import Due
+from windrow.engine.windows import ClosedWindows
 from windrow.errors import DataError, QueryError
 from windrow.policies.inputs import Asked, Inputs, blaming
 from windrow.schema import require_columns
@@ -111,7 +111,7 @@ class RangeAggregation:
         low, high = low[order], high[order]
         edges, first, last = cut(low, high, rows.num_rows)
         pieces = Runs(edges[:-1], edges[1:], np.arange(len(edges) - 1))
-        due = Due(first, first, first, first, last)
+        due = ClosedWindows(first, first, first, first, last)
         inputs = Inputs(rows.schema, self._asked)
         inputs.read(whole(rows.select(self.columns)))
         merged: dict[Any, Any] = {}
@@ -128,7 +128,9 @@ class RangeAggregation:
         return [column.take(pa.array(back)) for column in found]
 
 
-def _merged(one: Asked, source: Inputs, pieces: Runs, due: Due, ranges: tuple[np.ndarray, np.ndarray]) -> Any:
+def _merged(
+    one: Asked, source: Inputs, pieces: Runs, due: ClosedWindows, ranges: tuple[np.ndarray, np.ndarray]
+) -> Any:
     """The partials of all ranges and how many values each has; or, of rows in order, a function that
     answers.
     """

@@ -14,7 +14,7 @@ from interpreted import interpreted
 import windrow as wr
 from windrow.errors import QueryError
 from windrow.rolling import Rolling, answering, held
-from windrow.rolling.several import Several, groups
+from windrow.rolling.multi_window import Several, groups
 from windrow.stores.chunks import chunk_of_rows
 
 SIZES = st.lists(st.integers(1, 60), min_size=1, max_size=5)

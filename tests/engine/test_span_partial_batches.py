@@ -14,7 +14,7 @@ import windrow as wr
 from tests.referee import assert_same
 from tests.referee.span_strategies import span_streams
 from windrow.engine.exchange import obstacle, slice_schema, slices_of
-from windrow.engine.spanning.parcels import go_on
+from windrow.engine.spanning.partial_batches import go_on
 from windrow.query import Query
 
 WHOLE = wr.span("since", "until")

@@ -23,12 +23,12 @@ import pyarrow as pa
 
 from windrow.aggregates.base import Scalars
 from windrow.engine.edges import neighbours
-from windrow.engine.loads import BEGINS, ENDS, INSIDE, ROLE, Parcel
-from windrow.engine.pairing import has_exact_inverse
+from windrow.engine.input_batches import BEGINS, ENDS, INSIDE, ROLE, PartialBatch
 from windrow.engine.partials import Numbers
 from windrow.engine.spanning.across import Balance
 from windrow.engine.spanning.placing import positions
 from windrow.engine.staging import Staged
+from windrow.engine.store_compatibility import has_exact_inverse
 from windrow.errors import QueryError
 from windrow.measure import Tick
 from windrow.planner.window_set import WindowSet
@@ -75,7 +75,7 @@ def in_halves(
     return rows.append_column(ROLE, pa.array(role, pa.int64())), np.concatenate([starts, lasts[behind]])
 
 
-def prepare(engine: Spanning, parcel: Parcel, staged: Staged) -> None:
+def prepare(engine: Spanning, parcel: PartialBatch, staged: Staged) -> None:
     """Join such slices to those that are here."""
     assert parcel.roles is not None
     if parcel.times.min() < engine.threshold:

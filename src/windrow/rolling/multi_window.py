@@ -29,9 +29,9 @@ import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate, require_aggregate
 from windrow.errors import QueryError
+from windrow.rolling.bulk_loops import slide_several
 from windrow.rolling.counts import Counts
 from windrow.rolling.held import Held, Rows
-from windrow.rolling.in_bulk import slide_several
 from windrow.rolling.rings import ALL, parts
 from windrow.rolling.rolling import one_batch
 from windrow.stores.base import power_of_two

@@ -1,4 +1,4 @@
-"""What an operator hands to its engines: events, or slices that were made of events elsewhere.
+"""Input batches, which an operator hands to its engines: events, or slices that were made of events elsewhere.
 
 A *slice batch* is an Arrow record batch that stands for many events, with one row per slice and key:
 
@@ -9,7 +9,7 @@ A *slice batch* is an Arrow record batch that stands for many events, with one r
     "#<i>.f<j>"          aggregates, and field j of the partial that they are folded into
 
 Where events last, "#role" follows the key columns: such a row stands for events that begin in the slice and go on, that end in it,
-or that do both (see `spanning.parcels`).
+or that do both (see `spanning.partial_batches`).
 
 Several rows may be for the same slice of the same key. Where its slice begins and ends does not travel:
 the receiver finds it from "#first", because both have the same windows.
@@ -43,7 +43,7 @@ Partial = tuple[np.ndarray, list[np.ndarray]]
 
 
 @dataclass
-class Load:
+class InputBatch:
     """Rows with a time each: events, or slices by the time of their first event."""
 
     batch: pa.RecordBatch
@@ -60,7 +60,7 @@ class Load:
             staged.on_rollback(lambda: keys.keep(np.arange(known)))
 
     def numbers_of(self, rows: np.ndarray) -> dict[str, Any]:
-        """What is known of the keys of these rows, as arguments for a load of them."""
+        """What is known of the keys of these rows, as arguments for a batch of them."""
         return {
             "numbers": None if self.numbers is None else self.numbers[rows],
             "numbered": self.numbered,
@@ -76,7 +76,7 @@ class Load:
 
 
 @dataclass
-class Going:
+class CarryOver:
     """Of events that are noted piece by piece: the arrival number of each, and the instant up to which it was noted
     before (one before its start: it was not), and whether it goes on behind this piece."""
 
@@ -84,12 +84,12 @@ class Going:
     since: np.ndarray
     on: np.ndarray
 
-    def where(self, keep: np.ndarray) -> Going:
-        return Going(self.arrival[keep], self.since[keep], self.on[keep])
+    def where(self, keep: np.ndarray) -> CarryOver:
+        return CarryOver(self.arrival[keep], self.since[keep], self.on[keep])
 
 
 @dataclass
-class Events(Load):
+class EventBatch(InputBatch):
     """Events; `rows` are their places in the batch that the user gave, if anybody wants to know.
 
     The arrival number of the first one is `arrival`, and the others follow it one by one. Events that last have
@@ -100,17 +100,17 @@ class Events(Load):
     arrival: int
     rows: np.ndarray | None
     lasts: np.ndarray | None = None
-    going: Going | None = None
+    going: CarryOver | None = None
     roles: np.ndarray | None = None
     lengths: np.ndarray | None = None
 
-    def where(self, keep: np.ndarray) -> Events:
+    def where(self, keep: np.ndarray) -> EventBatch:
         several = (self.rows, self.lasts, self.roles, self.lengths)
         rows, lasts, roles, lengths = (None if part is None else part[keep] for part in several)
         going = None if self.going is None else self.going.where(keep)
         batch = self.batch.filter(pa.array(keep))
         keys = self.numbers_of(keep)
-        return Events(batch, self.times[keep], self.arrival, rows, lasts, going, roles, lengths, **keys)
+        return EventBatch(batch, self.times[keep], self.arrival, rows, lasts, going, roles, lengths, **keys)
 
     @property
     def arrivals(self) -> np.ndarray:
@@ -133,7 +133,7 @@ class Events(Load):
 
 
 @dataclass
-class Parcel(Load):
+class PartialBatch(InputBatch):
     """The rows of a slice batch; `partials` are the counts and the fields of each store, `roles` those of events that last."""
 
     last: np.ndarray
@@ -142,7 +142,7 @@ class Parcel(Load):
     roles: np.ndarray | None = None
 
     @classmethod
-    def read(cls, batch: pa.RecordBatch, engine: Engine) -> Parcel:
+    def read(cls, batch: pa.RecordBatch, engine: Engine) -> PartialBatch:
         """An error if the batch is not what `packed` gives for the same query."""
         schema = slice_schema(engine)
         require_columns(batch.schema, tuple(schema.names))
@@ -157,13 +157,15 @@ class Parcel(Load):
         ]
         return cls(batch, columns[FIRST], columns[LAST], columns[SIZE], partials, columns.get(ROLE))
 
-    def where(self, keep: np.ndarray) -> Parcel:
+    def where(self, keep: np.ndarray) -> PartialBatch:
         """The rows at which the mask `keep` holds, or the rows that it names, in its order."""
         batch = self.batch.filter(pa.array(keep)) if keep.dtype == bool else self.batch.take(pa.array(keep))
         partials = [(n[keep], [field[keep] for field in fields]) for n, fields in self.partials]
         roles = None if self.roles is None else self.roles[keep]
         keys = self.numbers_of(keep)
-        return Parcel(batch, self.times[keep], self.last[keep], self.sizes[keep], partials, roles, **keys)
+        return PartialBatch(
+            batch, self.times[keep], self.last[keep], self.sizes[keep], partials, roles, **keys
+        )
 
     def count(self, which: np.ndarray | None = None) -> int:
         """How many events these stand for, or those of them for which `which` holds."""
