@@ -39,6 +39,7 @@ from windrow.engine.windows import first_open_start
 from windrow.errors import DataError, QueryError, StateError, UserFunctionError, WindrowError
 from windrow.measure import Tick
 from windrow.options import OperatorOptions
+from windrow.planner.plan import Part
 from windrow.spec import QuerySpec
 from windrow.windows.base import Window
 from windrow.windows.cumulate import Cumulate
@@ -69,7 +70,7 @@ class Method(Engine):
     in_order: ClassVar[bool] = False
 
     def __init__(self, query: QuerySpec, settings: OperatorOptions, schema: pa.Schema) -> None:
-        super().__init__(query, settings, schema)
+        super().__init__(Part("aligned", query, schema, settings))
         self.partials = Partials(self.binding)
         self.combines = 0
         self.stride = 1

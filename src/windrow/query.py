@@ -132,6 +132,7 @@ class Query(QuerySpec):
         """
         from windrow.engine.store_compatibility import has_exact_inverse
         from windrow.planner.explain import explain
+        from windrow.planner.plan import Plan
 
         if engine not in ("embedded", "spark"):
             raise QueryError(f"engine must be embedded or spark, not {engine!r}")
@@ -143,8 +144,7 @@ class Query(QuerySpec):
                 raise QueryError(
                     f"explain takes the schema of the events, or a table of them, not {schema!r}"
                 )
-            asked = self.operator(**options).settings
-            return explain(self, schema, options=asked, exact=has_exact_inverse)
+            return explain(Plan.of(self, schema, self.operator(**options).settings), exact=has_exact_inverse)
         from windrow.spark.explain import explain as explain_on_spark
 
         return explain_on_spark(self, df, **options)

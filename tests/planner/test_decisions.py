@@ -6,8 +6,9 @@ import pytest
 from specimens import SEQUENCES
 
 import windrow as wr
+from windrow.options import OperatorOptions
 from windrow.planner.explain import in_order, removal, single_events, splits
-from windrow.planner.sharing import shared
+from windrow.planner.plan import Plan
 
 KINDS = {
     "time": {"w": wr.tumbling(10), "c": wr.calendar("1 day")},
@@ -66,6 +67,11 @@ def test_windows_that_depend_on_order_are_named(name):
     assert in_order(query) == ("w" if SEQUENCES[name].layout == "ordered" else "")
 
 
+def shared(query):
+    """The kinds of state of a query, and the windows of each."""
+    return [(part.kind, list(part.query.windows)) for part in Plan.of(query, None, OperatorOptions()).parts]
+
+
 def test_windows_of_one_kind_share_slices():
     windows = {**KINDS["time"], **KINDS["sessions"], **KINDS["data"]}
     assert [kind for kind, _ in shared(asked(windows))] == ["aligned", "sessions", "ordered"]
@@ -75,7 +81,7 @@ def test_windows_of_one_kind_share_slices():
 def test_sessions_of_events_that_last_have_slices_of_their_own():
     windows = {"s": wr.session(3), "w": wr.tumbling(10), "t": wr.session(5), "v": wr.tumbling(20)}
     found = shared(asked(windows, wr.span("a", "b")))
-    assert [(kind, list(part.windows)) for kind, part in found] == [
+    assert found == [
         ("sessions", ["s", "t"]),
         ("spanning", ["w", "v"]),
     ]

@@ -34,9 +34,8 @@ from windrow.engine.staging import Staged
 from windrow.engine.windows import ClosedWindows, due_windows, first_open_start, some_end
 from windrow.errors import LimitError, QueryError
 from windrow.measure import Tick
-from windrow.options import OperatorOptions
+from windrow.planner.plan import Part
 from windrow.planner.window_set import FEW, UNMERGED, WindowSet
-from windrow.spec import QuerySpec
 from windrow.windows.base import Window
 
 # So many slices at once are not expected to come again.
@@ -54,10 +53,8 @@ MANY_TOUCHES = 64
 class Aligned(Engine):
     """All windows of time of a query."""
 
-    def __init__(
-        self, query: QuerySpec, settings: OperatorOptions, schema: pa.Schema, keys: Keys | None = None
-    ) -> None:
-        super().__init__(query, settings, schema, keys)
+    def __init__(self, part: Part, keys: Keys | None = None) -> None:
+        super().__init__(part, keys)
         dtype = self.measure.dtype
         self.stride = 1
         self.slices = Slices(dtype)

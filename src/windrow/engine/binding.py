@@ -19,6 +19,7 @@ from windrow.engine.store_compatibility import require_pairing
 from windrow.engine.user_functions import bind
 from windrow.errors import QueryError
 from windrow.measure import Measure
+from windrow.planner.plan import Part
 from windrow.schema import require_columns
 from windrow.spec import QuerySpec
 from windrow.stores import store_named
@@ -45,14 +46,14 @@ def is_own(partial: Any) -> bool:
 
 
 class Binding:
-    """See the module."""
+    """The part of a plan that an engine runs, fitted to the types of a table."""
 
-    def __init__(
-        self, query: QuerySpec, schema: pa.Schema, store: str = "auto", derived: tuple[pa.Field, ...] = ()
-    ) -> None:
-        self._merged_by = store
-        self.derived = {field.name for field in derived}
-        self.types = pa.schema([*schema, *derived])
+    def __init__(self, part: Part) -> None:
+        query, schema = part.query, part.schema
+        assert schema is not None
+        self._merged_by = part.options.store
+        self.derived = {field.name for field in part.derived}
+        self.types = pa.schema([*schema, *part.derived])
         self.read_windows(query)
         require_columns(self.types, (*query.time_columns, *query.key, *self.window_columns))
         self.time_columns = query.time_columns
@@ -70,7 +71,7 @@ class Binding:
         self.uncoded: set[str] = set()
         self.in_order: list[Store] = [self.presence]
         for name, aggregate in query.aggregates.items():
-            self.add(name, aggregate)
+            self.add(name, part.computed(name, aggregate))
 
     def read_windows(self, query: QuerySpec) -> None:
         """Know the columns that windows read."""

@@ -10,9 +10,8 @@ An engine answers the windows of one kind of a query. There are three kinds, whi
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ from windrow.engine.user_functions import blame, named
 from windrow.engine.windows import ClosedWindows
 from windrow.errors import LimitError, QueryError, UserFunctionError
 from windrow.measure import Measure, Tick
-from windrow.options import OperatorOptions
+from windrow.planner.plan import Part
 from windrow.planner.window_set import FEW, WindowSet
 from windrow.spec import QuerySpec
 from windrow.windows.base import Window
@@ -59,12 +58,10 @@ class Engine:
 
     may_have_empty_slices = False
 
-    def __init__(
-        self, query: QuerySpec, settings: OperatorOptions, schema: pa.Schema, keys: Keys | None = None
-    ) -> None:
-        self.query = query
-        self.settings = settings
-        self.binding = self.bound(query, schema)
+    def __init__(self, part: Part, keys: Keys | None = None) -> None:
+        self.part = part
+        self.settings = settings = part.options
+        self.binding = Binding(part)
         self.measure: Measure = self.binding.measure
         self.lateness = self.measure.ticks(settings.allowed_lateness, what="lateness")
         if settings.bound_ahead is not None:
@@ -75,19 +72,16 @@ class Engine:
         self.complete_from: dict[str, Tick] = {}
         self.watermark: Tick | None = None
         self.highest_time: Tick | None = None
-        self.windows = self.placed(query.windows)
+        self.windows = self.placed(part.query.windows)
         self.lowest: Tick
         self.highest: Tick
         self.set_reach()
         self.result_schema = result_schema(self)
 
-    def bound(self, query: QuerySpec, schema: pa.Schema) -> Binding:
-        """The query fitted to the types of a table."""
-        return Binding(query, schema, self.settings.store)
-
-    def computed(self, name: str, aggregate: Aggregate) -> Aggregate:
-        """What is computed for an aggregate of the query."""
-        return aggregate
+    @property
+    def query(self) -> QuerySpec:
+        """The windows that are answered here, and all aggregates."""
+        return self.part.query
 
     def placed(self, windows: Mapping[str, Window]) -> WindowSet:
         """The context-free ones of these windows in ticks; an error names a window whose size is none."""
@@ -399,13 +393,13 @@ class Engine:
 
     def with_windows(self, windows: Mapping[str, Window]) -> None:
         """Answer these windows from now on; nothing changes if they cannot be placed."""
-        old = self.query, self.windows
-        self.query = replace(self.query, windows=MappingProxyType(dict(windows)))
+        old = self.part, self.windows
+        self.part = self.part.with_windows(windows)
         try:
             self.windows = self.placed(self.query.windows)
             self.set_reach()
         except QueryError:
-            self.query, self.windows = old
+            self.part, self.windows = old
             self.set_reach()
             raise
         self.binding.read_windows(self.query)
@@ -413,9 +407,8 @@ class Engine:
     def add_aggregate(self, name: str, aggregate: Aggregate) -> Tick | None:
         """Compute one more aggregate; the first start of a window for which it is complete."""
         earlier = {a.key: n for n, a in self.binding.answers.items()}
-        fresh = self.binding.add(name, self.computed(name, aggregate))
-        together = {**self.query.aggregates, name: aggregate}
-        self.query = replace(self.query, aggregates=MappingProxyType(together))
+        fresh = self.binding.add(name, self.part.computed(name, aggregate))
+        self.part = self.part.with_aggregates({**self.query.aggregates, name: aggregate})
         self.result_schema = result_schema(self)
         key = self.binding.answers[name].key
         if not fresh:
@@ -433,7 +426,7 @@ class Engine:
     def remove_aggregate(self, name: str) -> None:
         """Stop computing an aggregate."""
         rest = {n: a for n, a in self.query.aggregates.items() if n != name}
-        self.query = replace(self.query, aggregates=MappingProxyType(rest))
+        self.part = self.part.with_aggregates(rest)
         self.binding.remove(name)
         self.result_schema = result_schema(self)
         self.complete_from.pop("aggregate " + name, None)

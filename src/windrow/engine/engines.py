@@ -1,4 +1,4 @@
-"""The engines by the kind of state that they are (`planner.sharing` says which kinds a query needs).
+"""The engines by the kind of state that they are (`planner.plan` says which kinds a query needs).
 
 Each decides for itself which events are late for its windows. An engine is imported when a query needs it.
 """
@@ -8,12 +8,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import pyarrow as pa
-
 from windrow.engine.keys import Keys
-from windrow.options import OperatorOptions
-from windrow.planner.sharing import shared
-from windrow.spec import QuerySpec
+from windrow.planner.plan import Plan
 
 if TYPE_CHECKING:
     from windrow.engine.aligned import Aligned
@@ -49,18 +45,11 @@ def engine_type(kind: str) -> Any:
     return Prorated
 
 
-def engines_for(
-    query: QuerySpec, settings: OperatorOptions, schema: pa.Schema, keys: Keys | None = None
-) -> list[AnyEngine]:
-    """Empty engines that answer the windows of a query together, and number these keys alike."""
+def engines_for(plan: Plan, keys: Keys | None = None) -> list[AnyEngine]:
+    """Empty engines that answer the windows of a plan together, and number these keys alike."""
     engines: list[AnyEngine] = []
-    for kind, part in shared(query):
-        engines.append(engine_type(kind)(part, settings, schema, keys))
+    for part in plan.parts:
+        engines.append(engine_type(part.kind)(part, keys))
         keys = engines[0].keys
         engines[-1].make_room_for_keys()
     return engines
-
-
-def kind_name(engine: AnyEngine) -> str:
-    """The kind of state that an engine is."""
-    return next(kind for kind in KINDS if engine_type(kind) is type(engine))

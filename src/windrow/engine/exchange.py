@@ -13,7 +13,6 @@ may be joined in any order, and windows whose slices can be told from the times 
 from __future__ import annotations
 
 from dataclasses import replace
-from types import MappingProxyType
 
 import numpy as np
 import pyarrow as pa
@@ -36,6 +35,7 @@ from windrow.engine.staging import Staged
 from windrow.errors import QueryError
 from windrow.measure import Measure
 from windrow.options import OperatorOptions
+from windrow.planner.plan import Part
 from windrow.span import ZERO, Span
 from windrow.spec import QuerySpec
 from windrow.windows.tumbling import Tumbling
@@ -46,7 +46,7 @@ SETTINGS = OperatorOptions(max_slices=2**62)
 
 def obstacle(query: QuerySpec, schema: pa.Schema) -> str | None:
     """Why events of this query cannot become slices before they meet their operator; None if they can."""
-    return obstacle_of(query, Binding(query, schema))
+    return obstacle_of(query, Binding(Part("aligned", query, schema, SETTINGS)))
 
 
 def obstacle_of(query: QuerySpec, binding: Binding) -> str | None:
@@ -100,18 +100,19 @@ def _engine(query: QuerySpec, schema: pa.Schema) -> Aligned | Sessions:
         query, schema = of_instants(query), schema.append(pa.field(ROLE, pa.int64()))
     measure = Measure(query.time_columns[0], schema.field(query.time_columns[0]).type)
     gaps = {w: measure.ticks(w.gap, what="gap") for w in query.windows.values() if w.gap is not None}
+    part = Part("aligned", query, schema, SETTINGS)
     if not gaps:
-        return Aligned(query, SETTINGS, schema)
+        return Aligned(part)
     # Sessions of larger gaps are made of those of the smallest one.
     least = min(gaps, key=lambda window: gaps[window])
     others = {f"window {name}": w for name, w in query.windows.items() if w.gap is None}
     if not others:
-        return Sessions(replace(query, windows=MappingProxyType({"session": least})), SETTINGS, schema)
+        return Sessions(replace(part, kind="sessions").with_windows({"session": least}))
     # Two events in a cell that is no longer than the gap are always in one session.
     longest = (measure.highest - measure.lowest) / 16
     cell = min(gaps[least] / 2, longest) if measure.floating else min(gaps[least], int(longest))
     others["cell"] = Tumbling(measure.duration(cell), ZERO)
-    return Aligned(replace(query, windows=MappingProxyType(others)), SETTINGS, schema)
+    return Aligned(part.with_windows(others))
 
 
 def slices_of(query: QuerySpec, batch: pa.RecordBatch) -> pa.RecordBatch:

@@ -24,7 +24,7 @@ from windrow.engine.aligned import Aligned
 from windrow.engine.columns import batches, ticks_of
 from windrow.engine.completeness import next_after
 from windrow.engine.emission import empty_result
-from windrow.engine.engines import engines_for, kind_name
+from windrow.engine.engines import engines_for
 from windrow.engine.input_batches import EventBatch, PartialBatch
 from windrow.engine.intake import Bounds, Intake
 from windrow.engine.metrics import Counters, Metrics
@@ -33,7 +33,7 @@ from windrow.engine.store_compatibility import has_exact_inverse, require_pairin
 from windrow.errors import QueryError
 from windrow.measure import Measure, Point, PointLike, Tick, parse_point
 from windrow.options import OperatorOptions
-from windrow.planner.sharing import kind_of
+from windrow.planner.plan import Plan, kind_of
 from windrow.planner.window_set import FEW
 from windrow.span import Span
 from windrow.spec import QuerySpec, refuse_name_clashes, require_for_spans, require_named
@@ -199,7 +199,8 @@ class Operator:
 
     def _engines(self, query: QuerySpec, schema: pa.Schema) -> list[AnyEngine]:
         """Empty engines that answer a query together."""
-        return engines_for(query, self.settings, schema, self.engines[0].keys if self.engines else None)
+        plan = Plan.of(query, schema, self.settings)
+        return engines_for(plan, self.engines[0].keys if self.engines else None)
 
     def fit(self, engines: list[AnyEngine], schema: pa.Schema) -> None:
         """Work with these engines, on tables of this schema."""
@@ -482,13 +483,10 @@ class Operator:
         """
         from windrow.planner.explain import explain
 
-        return explain(
-            self.query,
-            self.schema,
-            options=self.settings,
-            exact=has_exact_inverse,
-            parts=[(kind_name(engine), engine.query) for engine in self.engines],
-        )
+        plan = Plan.of(self.query, self.schema, self.settings)
+        if self.engines:
+            plan = replace(plan, parts=tuple(engine.part for engine in self.engines))
+        return explain(plan, exact=has_exact_inverse)
 
     def snapshot(self) -> bytes:
         """The whole state as bytes; `Query.restore` of the same query goes on from here."""
@@ -513,8 +511,8 @@ class Operator:
         if not self.engines:
             self.query = query
             return None
-        alone = replace(self.query, windows=MappingProxyType({name: window}))
-        host = next((e for e in self.engines if e.takes_windows and kind_name(e) == kind_of(alone)), None)
+        kind = kind_of(window, self.query)
+        host = next((e for e in self.engines if e.takes_windows and e.part.kind == kind), None)
         if host is not None:
             start = host.add_window(name, window)
         else:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Bound, Multiset, Scalars, Sequence, Sketch, guessed
+from windrow.aggregates.base import Aggregate, Bound, Multiset, Scalars, Sequence, Sketch
 from windrow.aggregates.count import Count
-from windrow.aggregates.shares import SHARE, of_pieces
 from windrow.errors import QueryError
 from windrow.measure import Measure
-from windrow.options import OperatorOptions
 from windrow.planner import spanning
 from windrow.planner.merging import estimates, possible, steady_load, width_of
-from windrow.planner.sharing import shared
+from windrow.planner.plan import Part, Plan, keeps_events
 from windrow.planner.window_set import FEW, UNMERGED, WindowSet
 from windrow.schema import require_columns
 from windrow.span import Learned, Span
@@ -27,68 +25,33 @@ UNMERGED_PARTIALS = (
 Exact = Callable[[Bound], bool]
 
 
-@dataclass(frozen=True)
-class Part:
-    """Windows that share slices: of which kind their state is (see `sharing`), and how their operator runs."""
-
-    kind: str
-    query: QuerySpec
-    schema: pa.Schema | None
-    exact: Exact
-    options: OperatorOptions
-
-    def bounds(self) -> Iterator[tuple[str, Aggregate, Bound | None]]:
-        """Each aggregate, its name, and what is computed for it; None if that depends on types that are not known."""
-        prorated, schema = self.kind == "prorated", self.schema
-        if schema is not None and prorated:
-            schema = schema.append(pa.field(SHARE, pa.float64()))
-        for name, aggregate in self.query.aggregates.items():
-            bound = _bound(of_pieces(name, aggregate) if prorated else aggregate, schema)
-            # What a function of the user's own returns depends on the types that it is given.
-            unknown = bound is None or (self.kind == "spanning" and schema is None and _is_own(bound))
-            yield name, aggregate, None if unknown else bound
-
-    def copies(self, bound: Bound) -> int:
-        """How many partials a slice has for an aggregate: what begins in it, and what is noted beside."""
-        if self.kind != "spanning" or not spanning.is_noted(bound.partial):
-            return 1
-        return 3 if self.exact(bound) else 2
-
-    @property
-    def presences(self) -> int:
-        """How many counts a slice has that tell which windows exist: of what begins, goes on and ends."""
-        return 3 if self.kind in ("spanning", "prorated") else 1
-
-
-def explain(
-    query: QuerySpec,
-    schema: pa.Schema | None,
-    *,
-    options: OperatorOptions,
-    exact: Exact,
-    parts: list[tuple[str, QuerySpec]] | None = None,
-) -> str:
-    """See `Query.explain` and `Operator.explain`.
-
-    `exact` says of an aggregate whether its partials can be taken out again without a trace. `parts` are the kinds of
-    state that an operator has, each with its windows; without them, those that it would begin with.
-    """
-    lines = [
-        f"{_count(len(query.windows), 'window')}, {_count(len(query.aggregates), 'aggregate')}, one pass"
-    ]
-    lines[0] += f" over {query.time if isinstance(query.time, Span) else repr(query.time)}" + (
-        f", per {', '.join(query.key)}" if query.key else ""
-    )
-    parts = parts or shared(query)
-    for number, (kind, asked) in enumerate(parts, 1):
-        part = Part(kind, asked, schema, exact, options)
-        windows = _placed(asked, schema)
+def explain(plan: Plan, *, exact: Exact) -> str:
+    """A plan in words; `exact` says of an aggregate whether its partials can be taken out again without a trace."""
+    query = plan.query
+    time = query.time if isinstance(query.time, Span) else repr(query.time)
+    keys = f", per {', '.join(query.key)}" if query.key else ""
+    windows, aggregates = _count(len(query.windows), "window"), _count(len(query.aggregates), "aggregate")
+    lines = [f"{windows}, {aggregates}, one pass over {time}{keys}"]
+    for number, part in enumerate(plan.parts, 1):
         which = "all share the same slices"
-        if len(parts) > 1:
-            which = f"set {number} of {len(parts)}: these share slices"
-        lines += _shared(part, windows, which) + _kept(part) + _lasting(part)
-        lines += _sizes(part, windows) + _decisions(part)
+        if len(plan.parts) > 1:
+            which = f"set {number} of {len(plan.parts)}: these share slices"
+        placed = _placed(part.query, part.schema)
+        lines += _shared(part, placed, which) + _kept(part, exact) + _spans(part, exact)
+        lines += _sizes(part, placed, exact) + _decisions(part)
     return "\n".join(lines)
+
+
+def _copies(part: Part, bound: Bound, exact: Exact) -> int:
+    """How many partials a slice has for an aggregate: what begins in it, and the carry-over beside."""
+    if part.kind != "spanning" or not spanning.is_noted(bound.partial):
+        return 1
+    return 3 if exact(bound) else 2
+
+
+def _presences(part: Part) -> int:
+    """How many counts a slice has that tell which windows exist: of what begins, goes on and ends."""
+    return 3 if part.kind in ("spanning", "prorated") else 1
 
 
 def _count(number: int, noun: str) -> str:
@@ -119,7 +82,7 @@ def _shared(part: Part, windows: WindowSet | None, which: str) -> list[str]:
     if part.kind == "sessions" and len(query.windows) > 1:
         lines.append(
             "  sessions of a larger gap are made of those of the next smaller one"
-            if _passes_up(part)
+            if part.passes_up
             else "  each session window has slices of its own, because its sessions are not made of those of another"
         )
     if windows is not None and (len(windows.periods) or windows.irregular):
@@ -134,21 +97,21 @@ def _shared(part: Part, windows: WindowSet | None, which: str) -> list[str]:
             + (f"; {_count(len(windows.irregular), 'irregular window')}" if windows.irregular else "")
         )
         which = "" if len(windows.owner) == len(windows.names) else "context-free "
-        event = "an event is folded once, and counts" if part.presences == 1 else "an instant lies"
+        event = "an event is folded once, and counts" if _presences(part) == 1 else "an instant lies"
         lines.append(f"  {event} in up to {windows.windows_per_event:,.0f} {which}windows")
     return lines
 
 
-def _kept(part: Part) -> list[str]:
+def _kept(part: Part, exact: Exact) -> list[str]:
     lines = ["", "kept per slice and key"]
     counts = [] if part.kind == "prorated" else [f"{n} = {a}" for n, a, _ in part.bounds() if _is_count(a)]
     purpose = "which windows exist" + (f", {', '.join(counts)}" if counts else "")
-    lines.append(f"  {'number of events':<26} {_times(part.presences, 8):<10} for {purpose}")
+    lines.append(f"  {'number of events':<26} {_times(_presences(part), 8):<10} for {purpose}")
     if part.options.mode == "update" and part.kind in ("aligned", "spanning", "prorated"):
-        lines.append(f"  {'number of late events':<26} {_times(part.presences, 8):<10} for revisions")
+        lines.append(f"  {'number of late events':<26} {_times(_presences(part), 8):<10} for revisions")
     for (what, columns), (names, bound) in _partials(part).items():
         label = f"{what} of {', '.join(columns)}" if columns else what
-        size = "by type" if bound is None else _size(part, bound)
+        size = "by type" if bound is None else _size(part, bound, exact)
         lines.append(f"  {label:<26} {size:<10} for {', '.join(names)}")
     return lines
 
@@ -173,13 +136,7 @@ def _partials(part: Part) -> dict[tuple[str, tuple[str, ...]], tuple[list[str], 
     return found
 
 
-def _bound(aggregate: Aggregate, schema: pa.Schema | None) -> Bound | None:
-    if schema is None:
-        return guessed(aggregate)
-    return aggregate.bind(tuple(schema.field(c).type for c in aggregate.columns))
-
-
-def _size(part: Part, bound: Bound) -> str:
+def _size(part: Part, bound: Bound, exact: Exact) -> str:
     partial = bound.partial
     fixed = _fixed(partial)
     if part.kind == "spanning" and not spanning.is_noted(partial):
@@ -188,19 +145,14 @@ def _size(part: Part, bound: Bound) -> str:
         return f"{fixed} bytes + 16 per different value"
     if not fixed:
         return f"{8 * (3 + len(bound.kinds))} bytes per event"
-    return _times(part.copies(bound), fixed)
+    return _times(_copies(part, bound, exact), fixed)
 
 
 def _fixed(partial: Scalars | Sketch | Multiset | Sequence) -> int:
     """The size of what a cell always has of a partial."""
-    if isinstance(partial, Sequence) or _is_logged(partial):
+    if isinstance(partial, Sequence) or keeps_events(partial):
         return 0
     return 24 if isinstance(partial, Multiset) else cell_bytes(partial)
-
-
-def _is_logged(partial: Scalars | Sketch | Multiset | Sequence) -> bool:
-    """Whether an aggregate is computed from single events."""
-    return isinstance(partial, Sequence) or (isinstance(partial, Scalars) and partial.ordered)
 
 
 def cell_bytes(partial: Scalars | Sketch) -> int:
@@ -208,7 +160,7 @@ def cell_bytes(partial: Scalars | Sketch) -> int:
     return 8 + sum((1 if f.dtype == "u1" else 8) * (f.width or 1) for f in partial.fields)
 
 
-def _lasting(part: Part) -> list[str]:
+def _spans(part: Part, exact: Exact) -> list[str]:
     """What becomes of an event that lasts."""
     time = part.query.time
     if not isinstance(time, Span):
@@ -219,7 +171,7 @@ def _lasting(part: Part) -> list[str]:
         for _, aggregate, bound in part.bounds():
             way = "as its types allow"
             if bound is not None:
-                way = spanning.way_of(bound.partial, exact=part.exact(bound))
+                way = spanning.way_of(bound.partial, exact=exact(bound))
             ways.setdefault(way, []).append(str(aggregate))
         lines += [f"  {', '.join(names):<26} {way}" for way, names in ways.items()]
     if isinstance(time.release, Learned):
@@ -235,13 +187,13 @@ def _is_own(bound: Bound) -> bool:
     return isinstance(bound.partial, Scalars) and bound.partial.own
 
 
-def _sizes(part: Part, windows: WindowSet | None) -> list[str]:
+def _sizes(part: Part, windows: WindowSet | None, exact: Exact) -> list[str]:
     if windows is None:
         return []
     if part.kind == "sessions":
-        return ["", *_session_state(part)]
+        return ["", *_session_state(part, exact)]
     if part.kind == "ordered":
-        return ["", *_ordered_state(), *_stores_when_due(part)]
+        return ["", *_ordered_state(), *_stores_when_due(part, exact)]
     measure, query = windows.measure, part.query
     late = float(measure.ticks(part.options.allowed_lateness, what="lateness"))
     if isinstance(query.time, Span) and not isinstance(query.time.release, Learned):
@@ -253,19 +205,21 @@ def _sizes(part: Part, windows: WindowSet | None) -> list[str]:
         spread = 1 + late / max(1.0, float(windows.longest))
         most = (UNMERGED + 1) * windows.windows_per_event * spread + FEW
         slices = most if windows.origins else min(slices, most)
-    size = 8 * part.presences * (2 if part.options.mode == "update" else 1)
-    size += sum(part.copies(b) * _fixed(b.partial) for _, b in _partials(part).values() if b is not None)
+    size = 8 * _presences(part) * (2 if part.options.mode == "update" else 1)
+    size += sum(
+        _copies(part, b, exact) * _fixed(b.partial) for _, b in _partials(part).values() if b is not None
+    )
     ahead = ", and as many more as events reach ahead of it" if part.kind != "aligned" else ""
     return [
         "",
         f"live per key: at most about {slices:,.0f} slices up to the watermark (where there are events), "
         f"{windows.windows_per_event:,.0f} windows, {slices * size:,.0f} bytes of fixed size{ahead}",
         "state: aligned, one matrix of slices x keys per partial, because context-free windows cut every key alike",
-        *_stores(part, windows),
+        *_stores(part, windows, exact),
     ]
 
 
-def _stores(part: Part, windows: WindowSet) -> list[str]:
+def _stores(part: Part, windows: WindowSet, exact: Exact) -> list[str]:
     """By which store each partial is merged where many windows are due at once, and what others would cost."""
     if not len(windows.every):
         return []
@@ -273,7 +227,7 @@ def _stores(part: Part, windows: WindowSet) -> list[str]:
     lines = [
         "store: how slices are merged, in nanoseconds per window and key, where many windows are due at once"
     ]
-    for partial, stores in _merged(part):
+    for partial, stores in _merged(part, exact):
         load = replace(load, width=width_of(partial))
         best, *others = estimates(load, stores)
         rest = ", ".join(f"{e.store} {e.nanoseconds / load.windows:,.0f}" for e in others)
@@ -289,9 +243,11 @@ def _asked_for(part: Part) -> str:
     return f"store: {part.options.store}, because the operator was asked to merge slices by it"
 
 
-def _stores_when_due(part: Part) -> list[str]:
+def _stores_when_due(part: Part, exact: Exact) -> list[str]:
     """Which stores may merge each partial, where nobody knows beforehand how many slices a window has."""
-    found = dict.fromkeys(f"  {partial.name:<26} {', '.join(stores)}" for partial, stores in _merged(part))
+    found = dict.fromkeys(
+        f"  {partial.name:<26} {', '.join(stores)}" for partial, stores in _merged(part, exact)
+    )
     if not found:
         return [UNMERGED_PARTIALS]
     if part.options.store != "auto":
@@ -299,7 +255,7 @@ def _stores_when_due(part: Part) -> list[str]:
     return ["store: chosen when windows are due, by how many they and their slices are", *found]
 
 
-def _merged(part: Part) -> Iterator[tuple[Scalars | Sketch, tuple[str, ...]]]:
+def _merged(part: Part, exact: Exact) -> Iterator[tuple[Scalars | Sketch, tuple[str, ...]]]:
     """The partials that are merged, of each aggregate that has one, and the stores that can do it."""
     for _, _, bound in part.bounds():
         partial = None if bound is None else bound.partial
@@ -307,9 +263,9 @@ def _merged(part: Part) -> Iterator[tuple[Scalars | Sketch, tuple[str, ...]]]:
             continue
         if part.kind == "spanning" and not spanning.is_noted(partial):
             continue
-        if not _is_logged(partial):
+        if not keeps_events(partial):
             # Without a schema, nothing of the user's own is compiled to find out.
-            sure = (part.schema is not None or not _is_own(bound)) and part.exact(bound)
+            sure = (part.schema is not None or not _is_own(bound)) and exact(bound)
             yield partial, possible(partial, exact=sure)
 
 
@@ -322,21 +278,14 @@ def _ordered_state() -> list[str]:
     ]
 
 
-def _passes_up(part: Part) -> bool:
-    """Whether sessions of static gaps are made of those of the next smaller gap."""
-    time, static = part.query.time, [w for w in part.query.windows.values() if w.gap_column is None]
-    points = not isinstance(time, Span) or time.is_point
-    return part.options.mode == "append" and len(static) > 1 and points
-
-
-def _session_state(part: Part) -> list[str]:
+def _session_state(part: Part, exact: Exact) -> list[str]:
     """How sessions are kept, and which of them are merged of several slices."""
     lines = [
         "state: per key and window, a run of slices linked in the order of time, because sessions begin and end with events",
         "late:  an event is late for a session window if the session that it would be on its own is final",
     ]
-    if _passes_up(part):
-        return lines + _stores_when_due(part)
+    if part.passes_up:
+        return lines + _stores_when_due(part, exact)
     return [*lines, "store: none, because a session is one slice"]
 
 
@@ -348,7 +297,7 @@ def _decisions(part: Part) -> list[str]:
         elif part.kind == "spanning":
             logged = not spanning.is_noted(bound.partial)
         else:
-            logged = _is_logged(bound.partial)
+            logged = keeps_events(bound.partial)
         if logged:
             again.append(str(aggregate))
     said = {

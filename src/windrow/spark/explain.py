@@ -11,7 +11,9 @@ from windrow.engine.store_compatibility import has_exact_inverse
 from windrow.errors import QueryError
 from windrow.options import SparkOptions
 from windrow.planner import explain as planner
-from windrow.spark.frame import Plan, fit
+from windrow.planner.plan import Plan
+from windrow.spark.frame import Plan as SparkPlan
+from windrow.spark.frame import fit
 from windrow.spark.paths import Path
 from windrow.spark.schema import watermarked
 from windrow.spec import QuerySpec
@@ -28,11 +30,11 @@ def explain(query: QuerySpec, df: DataFrame, **options: Any) -> str:
         wrong = next(name for name in options if name not in known)
         raise QueryError(f"on_spark has no option {wrong!r}{choices(wrong, known)}") from None
     plan = fit(query, df, asked)
-    told = planner.explain(query, plan.task.schema, options=asked, exact=has_exact_inverse)
+    told = planner.explain(Plan.of(query, plan.task.schema, asked), exact=has_exact_inverse)
     return "\n".join([*_way(plan), "", told])
 
 
-def _way(plan: Plan) -> list[str]:
+def _way(plan: SparkPlan) -> list[str]:
     path = plan.path
     if path.push_down and path.streaming:
         return [

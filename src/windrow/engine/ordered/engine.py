@@ -40,8 +40,7 @@ from windrow.engine.staging import Staged
 from windrow.engine.windows import ClosedWindows
 from windrow.errors import LimitError, QueryError
 from windrow.measure import Tick
-from windrow.options import OperatorOptions
-from windrow.spec import QuerySpec
+from windrow.planner.plan import Part
 from windrow.windows.base import Window
 
 
@@ -52,13 +51,11 @@ class Ordered(Engine):
     keys_per_window = 1
     forgets_keys = False
 
-    def __init__(
-        self, query: QuerySpec, settings: OperatorOptions, schema: pa.Schema, keys: Keys | None = None
-    ) -> None:
-        super().__init__(query, settings, schema, keys)
+    def __init__(self, part: Part, keys: Keys | None = None) -> None:
+        super().__init__(part, keys)
         self.slots = Slots(self)
         self.settled = self._track()
-        self.speculative = self._track() if settings.mode == "update" else None
+        self.speculative = self._track() if self.settings.mode == "update" else None
         self.waiting = Waiting(self.measure.dtype)
         self.changelog = Changelog(self.measure.dtype)
         self.frontier: Tick = self.lowest - 1

@@ -19,10 +19,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from windrow.aggregates.base import Bound, Multiset, Scalars, Sequence
+from windrow.aggregates.base import Bound, Multiset, Scalars, Sketch
 from windrow.engine.partials.logs import Log
 from windrow.engine.partials.multisets import Multisets
 from windrow.engine.partials.scalars import Numbers
+from windrow.planner.plan import keeps_events
 
 Store: TypeAlias = "Numbers | Multisets | Log"
 
@@ -32,8 +33,9 @@ def store_for(bound: Bound, tick: np.dtype[Any]) -> Store:
     partial = bound.partial
     if isinstance(partial, Multiset):
         return Multisets(floating=bound.kinds[0] == "f")
-    if isinstance(partial, Sequence) or (isinstance(partial, Scalars) and partial.ordered):
+    if keeps_events(partial):
         return Log(bound.kinds, tick)
+    assert isinstance(partial, (Scalars, Sketch))
     return Numbers(partial, len(bound.kinds), tick)
 
 

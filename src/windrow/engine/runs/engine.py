@@ -49,9 +49,7 @@ from windrow.engine.staging import Staged
 from windrow.engine.windows import ClosedWindows
 from windrow.errors import LimitError, QueryError
 from windrow.measure import Tick
-from windrow.options import OperatorOptions
-from windrow.span import Span
-from windrow.spec import QuerySpec
+from windrow.planner.plan import Part
 from windrow.windows.base import Window
 
 Segments = Runs | Cells
@@ -84,19 +82,16 @@ def cut_in_order(times, gap, low, high):  # type: ignore[no-untyped-def]
 class Sessions(Engine):
     """All sessions and snapshot windows of a query."""
 
-    def __init__(
-        self, query: QuerySpec, settings: OperatorOptions, schema: pa.Schema, keys: Keys | None = None
-    ) -> None:
-        super().__init__(query, settings, schema, keys)
-        for name, window in query.windows.items():
+    def __init__(self, part: Part, keys: Keys | None = None) -> None:
+        super().__init__(part, keys)
+        for name, window in self.query.windows.items():
             check_types(name, window, self.binding.types, self.measure)
-        self._lasting = isinstance(query.time, Span) and not query.time.is_point
-        if self._lasting and self.measure.floating:
+        if part.span is not None and self.measure.floating:
             raise QueryError(
                 f"sessions of events that last need a time of whole ticks, not {self.measure.describe()}"
             )
         dtype = self.measure.dtype
-        self.lanes = Lanes.of(query.windows, self.measure)
+        self.lanes = Lanes.of(self.query.windows, self.measure)
         self.slices = Slices(dtype)
         self.waiting = Timers(dtype, WAITING)
         self.ending = Timers(dtype, ENDING)
@@ -118,7 +113,7 @@ class Sessions(Engine):
     @property
     def passes_up(self) -> bool:
         """Whether sessions of static gaps are made of those of the next smaller gap."""
-        return self.settings.mode == "append" and self.lanes.static > 1 and not self._lasting
+        return self.part.passes_up
 
     @property
     def floors(self) -> np.ndarray:
@@ -404,7 +399,7 @@ class Sessions(Engine):
         for log in logs:
             log.evict_before(first)
         # An event that reaches far may begin before the events of a session that is final.
-        near = 0 if self._lasting else static
+        near = static if self.part.span is None else 0
         if near == count:
             return
         rows = slices.table[slices.in_order()]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from windrow.durations import Duration
-from windrow.engine.engines import KINDS, engine_type, kind_name
+from windrow.engine.engines import KINDS, engine_type
 from windrow.engine.keys import Keys
 from windrow.engine.metrics import Counters
 from windrow.engine.operator import Operator
@@ -25,7 +25,7 @@ from windrow.engine.spanning.engine import Spanning
 from windrow.errors import StateError, WindrowError
 from windrow.measure import Point, parse_point
 from windrow.options import OperatorOptions
-from windrow.planner.sharing import kind_of
+from windrow.planner.plan import Plan
 from windrow.spec import QuerySpec
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def framed(plan: bytes, body: bytes) -> bytes:
 def _write(writer: Writer, engine: AnyEngine, prefix: str) -> dict[str, Any]:
     """Write the section of an engine; what JSON says about it."""
     common.write(writer, engine, prefix)
-    said = common.about(engine) | {"kind": kind_name(engine)}
+    said = common.about(engine) | {"kind": engine.part.kind}
     if isinstance(engine, Sessions):
         return said | sessions.write(writer, engine, prefix)
     if isinstance(engine, Ordered):
@@ -89,14 +89,15 @@ def _read(
     windows = about["windows"]
     if not windows or not set(windows) <= set(query.windows):
         raise StateError("the snapshot speaks of windows that the query does not have")
-    part = replace(query, windows=MappingProxyType({name: query.windows[name] for name in windows}))
+    named = replace(query, windows=MappingProxyType({name: query.windows[name] for name in windows}))
+    plan = Plan.of(named, schema, settings)
     if reader.has(prefix + "slices edge"):
         raise StateError(OLD_SECTION)
     if about["kind"] not in KINDS:
         raise StateError(f"the snapshot has an engine of the unknown kind {about['kind']!r}")
-    if about["kind"] != kind_of(part):
+    if [about["kind"]] != [part.kind for part in plan.parts]:
         raise StateError("the snapshot's engine cannot answer the windows of the query")
-    engine = engine_type(about["kind"])(part, settings, schema, keys)
+    engine = engine_type(about["kind"])(plan.parts[0], keys)
     common.read(reader, engine, about, prefix)
     if isinstance(engine, Sessions):
         sessions.read(reader, engine, prefix)

@@ -47,10 +47,9 @@ from windrow.engine.store_compatibility import has_exact_inverse
 from windrow.engine.windows import ClosedWindows
 from windrow.errors import LimitError
 from windrow.measure import Tick
-from windrow.options import OperatorOptions
+from windrow.planner.plan import Part
 from windrow.planner.spanning import is_noted
 from windrow.planner.window_set import WindowSet
-from windrow.spec import QuerySpec
 from windrow.windows.base import Window
 
 
@@ -60,10 +59,8 @@ class Spanning(Aligned):
     # Parcels make slices for what goes on before it is known up to when.
     may_have_empty_slices = True
 
-    def __init__(
-        self, query: QuerySpec, settings: OperatorOptions, schema: pa.Schema, keys: Keys | None = None
-    ) -> None:
-        super().__init__(query, settings, schema, keys)
+    def __init__(self, part: Part, keys: Keys | None = None) -> None:
+        super().__init__(part, keys)
         self.fresh_across = Balance(self.fresh)
         self.presence_across = Balance(self.presence)
         self.across: dict[int, Balance | Noted] = {}

@@ -10,18 +10,15 @@ and nothing goes on.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate
-from windrow.aggregates.shares import SHARE, of_pieces
+from windrow.aggregates.shares import SHARE
 from windrow.engine.arrays import distances
-from windrow.engine.binding import Answer, Binding
+from windrow.engine.binding import Answer
 from windrow.engine.columns import takeable
 from windrow.engine.cutting import Cells
 from windrow.engine.engine import Foldable, Merged
@@ -31,7 +28,6 @@ from windrow.engine.spanning.engine import Spanning
 from windrow.engine.spanning.placing import Grid, Placed
 from windrow.engine.staging import Staged
 from windrow.engine.windows import ClosedWindows
-from windrow.spec import QuerySpec
 
 # So many pieces are made at once.
 PIECES = 1 << 20
@@ -62,14 +58,6 @@ def pieces(
 
 class Prorated(Spanning):
     """The engine for events that contribute by shares; see the module."""
-
-    def bound(self, query: QuerySpec, schema: pa.Schema) -> Binding:
-        parts = {name: of_pieces(name, aggregate) for name, aggregate in query.aggregates.items()}
-        computed = replace(query, aggregates=MappingProxyType(parts))
-        return Binding(computed, schema, self.settings.store, (pa.field(SHARE, pa.float64()),))
-
-    def computed(self, name: str, aggregate: Aggregate) -> Aggregate:
-        return of_pieces(name, aggregate)
 
     def _accompany(self, answer: Answer) -> None:
         """Pieces do not go on."""
