@@ -17,9 +17,7 @@ import pytest
 # Two or three modules each that are one thing: a window and its tape, an engine and what it emits.
 KNOTS = [
     {"engine.emission", "engine.engine", "engine.input_batches"},
-    {"engine.operator", "engine.snapshot", "engine.snapshot.format"},
     {"engine.runs.changing", "engine.runs.endings", "engine.runs.engine"},
-    {"engine.partials.merging", "engine.partials.scalars"},
     {"engine.spanning.engine", "engine.spanning.partial_batches"},
 ]
 

@@ -80,9 +80,9 @@ class Query(QuerySpec):
         >>> q.restore(op.snapshot()).finish()["n"].to_pylist()
         [2, 1]
         """
-        from windrow.engine.snapshot import restore
+        from windrow.engine.operator import Operator
 
-        return restore(self, state)
+        return Operator.restored(self, state)
 
     @keywords_of(SparkOptions)
     def on_spark(self, df: DataFrame, options: SparkOptions) -> DataFrame:

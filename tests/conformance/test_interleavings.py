@@ -14,7 +14,7 @@ from profiles import examples
 
 import windrow as wr
 from tests.referee.stream import ReferenceOperator
-from windrow.engine.snapshot import restore
+from windrow.engine.operator import Operator
 from windrow.errors import UserFunctionError
 from windrow.testing.compare import assert_same, rows_of
 
@@ -148,7 +148,7 @@ class Interleaving(RuleBasedStateMachine):
     @precondition(lambda self: self.seen)
     @rule()
     def restart(self):
-        self.operator = restore(self.operator.query, self.operator.snapshot())
+        self.operator = Operator.restored(self.operator.query, self.operator.snapshot())
 
     def teardown(self) -> None:
         if self.seen:

@@ -18,7 +18,7 @@ from tests.referee.strategies import streams
 from tests.referee.stream import ReferenceOperator
 from windrow.aggregates import collect, count
 from windrow.aggregates import sum as total
-from windrow.engine.snapshot import restore
+from windrow.engine.operator import Operator
 from windrow.query import Query, query
 from windrow.testing.compare import rows_of
 from windrow.windows import Window
@@ -84,7 +84,7 @@ def check_steps(
     for number, (step, argument) in enumerate([*steps, ("finish", None)]):
         note = f"step {number} ({step} {argument if step == 'advance' else ''})"
         if step == "restart":
-            operator = restore(operator.query, operator.snapshot())
+            operator = Operator.restored(operator.query, operator.snapshot())
             continue
         if step in ("add_window", "add_aggregate"):
             start = getattr(operator, step)(*argument)

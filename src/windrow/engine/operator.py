@@ -27,11 +27,12 @@ from windrow.engine.emission import empty_result
 from windrow.engine.engines import engines_for
 from windrow.engine.input_batches import EventBatch, PartialBatch
 from windrow.engine.intake import Bounds, Intake
-from windrow.engine.metrics import Counters, Metrics
+from windrow.engine.metrics import Metrics
+from windrow.engine.operator_state import OperatorState
 from windrow.engine.staging import Staged
 from windrow.engine.store_compatibility import has_exact_inverse, require_pairings
 from windrow.errors import QueryError
-from windrow.measure import Measure, Point, PointLike, Tick, parse_point
+from windrow.measure import Point, PointLike, Tick, parse_point
 from windrow.options import OperatorOptions
 from windrow.planner.plan import Plan, kind_of
 from windrow.planner.window_set import FEW
@@ -43,39 +44,27 @@ from windrow.wording import choices
 if TYPE_CHECKING:
     from windrow.engine.engines import AnyEngine
     from windrow.engine.spanning.engine import Spanning
-    from windrow.engine.spanning.lasting import Lasting
     from windrow.engine.spanning.lifespans import BadRowReasons
     from windrow.engine.spanning.open_events import OpenEvents
 
 
-class Operator:
+class Operator(OperatorState):
     """A query at work on a stream. Made by `Query.operator` and `Query.restore`."""
 
     def __init__(self, query: QuerySpec, settings: OperatorOptions) -> None:
         require_pairings(settings.store, query.aggregates.values())
-        self.query = query
         # Where events come in order, none is late, and nothing waits for one.
-        self.settings = replace(settings, lateness=0) if query.ordered else settings
-        self.counters = Counters()
-        self.engines: list[AnyEngine] = []
-        self.schema: pa.Schema | None = None
-        self.watermark: Tick | None = None
-        self.highest_time: Tick | None = None
-        self.early_watermark: Point | None = None
-        self.lasting: Lasting | None = None
+        super().__init__(query, replace(settings, lateness=0) if query.ordered else settings)
         self._intake = Intake(query.time_columns[0], settings, ordered=query.ordered)
         self._keys_kept = 0
         self._no_rows: pa.Table | None = None
-        # Where the watermark follows the events: as the user has said it, and rows that nobody has got yet.
-        self.said: Tick | None = None
-        self.unfetched: list[pa.Table] = []
-        self._late: list[pa.RecordBatch] = []
-        self._bad: list[pa.Table] = []
 
-    @property
-    def measure(self) -> Measure:
-        """How time is counted; known once a batch was seen."""
-        return self.engines[0].measure
+    @classmethod
+    def restored(cls, query: QuerySpec, snapshot: bytes) -> Operator:
+        """See `Query.restore`."""
+        from windrow.engine.snapshot import restore
+
+        return restore(query, snapshot, cls)
 
     def on_bad(self, choice: str) -> None:
         """What becomes of bad rows from here on: "raise" or "divert"."""
@@ -201,14 +190,6 @@ class Operator:
         """Empty engines that answer a query together."""
         plan = Plan.of(query, schema, self.settings)
         return engines_for(plan, self.engines[0].keys if self.engines else None)
-
-    def fit(self, engines: list[AnyEngine], schema: pa.Schema) -> None:
-        """Work with these engines, on tables of this schema."""
-        if isinstance(self.query.time, Span):
-            from windrow.engine.spanning.lasting import Lasting
-
-            self.lasting = Lasting(self.query, engines[0], schema)
-        self.engines, self.schema = engines, schema
 
     def sift(self, batch: pa.RecordBatch) -> tuple[np.ndarray, pa.Table] | None:
         """Bad rows as `process` would find them in the first batch; nothing is taken in.
@@ -420,33 +401,7 @@ class Operator:
         shown = (self.measure.scalar(tick) for tick in (before, now))
         return QueryError("the watermark went back from {} to {}".format(*shown))
 
-    # -- side outputs and counters ---------------------------------------------------------------
-
-    def late(self) -> pa.Table:
-        """The events that came too late for all of their windows, since the last call."""
-        late, self._late = [pa.Table.from_batches([batch]) for batch in self._late], []
-        return self._together(late, self.schema or pa.schema([]))
-
-    def bad(self) -> pa.Table:
-        """The rows that were diverted as bad, with `bad_reason`, since the last call."""
-        bad, self._bad = self._bad, []
-        schema = self.schema or pa.schema([])
-        return self._together(bad, schema.append(pa.field("bad_reason", pa.string())))
-
-    def _together(self, tables: list[pa.Table], schema: pa.Schema) -> pa.Table:
-        """Rows of several batches, which may differ in columns that the query does not read."""
-        return pa.concat_tables(tables or [schema.empty_table()], promote_options="permissive")
-
-    def set_aside(self) -> dict[str, pa.Table]:
-        """Late and bad rows that were not fetched yet, without forgetting them."""
-        late, bad = self.late(), self.bad()
-        self.put_aside(late, bad)
-        return {"late": late, "bad": bad}
-
-    def put_aside(self, late: pa.Table, bad: pa.Table) -> None:
-        """Keep these rows until `late` and `bad` are called."""
-        self._late = late.to_batches()
-        self._bad = [bad] if bad.num_rows else []
+    # -- what it tells of itself ----------------------------------------------------------------------
 
     def metrics(self) -> Metrics:
         """Counters and sizes."""

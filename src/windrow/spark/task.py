@@ -116,9 +116,9 @@ class Task(Work):
 
     def restored(self, state: bytes) -> Operator:
         """See `Work`."""
-        from windrow.engine.snapshot import restore
+        from windrow.engine.operator import Operator
 
-        return restore(self.query, state)
+        return Operator.restored(self.query, state)
 
     def apply(self, operator: Operator, batch: MicroBatch) -> list[pa.Table]:
         """See `Work`."""

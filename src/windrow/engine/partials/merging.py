@@ -11,7 +11,7 @@ the keys one after another, as two-stacks lite does where there are few of them,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,14 +20,12 @@ from windrow.aggregates.count import COUNT
 from windrow.engine import templates
 from windrow.engine.bound_kernels import compiled, operations_over
 from windrow.engine.compiler import kernel
+from windrow.engine.partials.arena import Arena
 from windrow.engine.partials.queues import merge_queue
 from windrow.engine.windows import ClosedWindows
 from windrow.planner.merging import MANY_KEYS, Load, estimates, possible, width_of
 from windrow.stores import STORES
 from windrow.stores.base import Store
-
-if TYPE_CHECKING:
-    from windrow.engine.partials.scalars import Numbers
 
 # So few cells are merged before it is found out which store would be the fastest.
 FEW_CELLS = 4096
@@ -43,7 +41,7 @@ LOOPS = {
 class Merging:
     """How the partials of one kind are merged; `store` is "auto", or the store that the user asks for."""
 
-    def __init__(self, numbers: Numbers) -> None:
+    def __init__(self, numbers: Arena) -> None:
         self.store = "auto"
         self._numbers = numbers
         self._scratch: dict[str, list[np.ndarray]] = {}

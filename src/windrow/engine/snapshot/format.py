@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import struct
 import zlib
+from collections.abc import Callable
 from dataclasses import fields, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
@@ -15,7 +16,7 @@ from windrow.durations import Duration
 from windrow.engine.engines import KINDS, engine_type
 from windrow.engine.keys import Keys
 from windrow.engine.metrics import Counters
-from windrow.engine.operator import Operator
+from windrow.engine.operator_state import OperatorState
 from windrow.engine.ordered.engine import Ordered
 from windrow.engine.runs.engine import Sessions
 from windrow.engine.snapshot import aligned, common, ordered, sessions, spanning
@@ -31,6 +32,7 @@ from windrow.spec import QuerySpec
 if TYPE_CHECKING:
     from windrow.engine.engines import AnyEngine
 
+State = TypeVar("State", bound=OperatorState)
 MAGIC = b"windrow\0"
 VERSION = 5
 # Version 3 has other sections for sessions and for windows that depend on order; all else is the same.
@@ -42,7 +44,7 @@ OLD_SECTION = (
 HEADER = struct.Struct("<8sI32sQI")
 
 
-def save(operator: Operator) -> bytes:
+def save(operator: OperatorState) -> bytes:
     """See `Operator.snapshot`."""
     writer = Writer()
     sections = [_write(writer, engine, f"engine {i} ") for i, engine in enumerate(operator.engines)]
@@ -111,7 +113,7 @@ def _read(
     return engine
 
 
-def _about(operator: Operator) -> dict[str, Any]:
+def _about(operator: OperatorState) -> dict[str, Any]:
     settings, early = operator.settings, operator.early_watermark
     return vars(settings) | {
         "lateness": _duration(settings.allowed_lateness),
@@ -136,11 +138,11 @@ def _without_extensions(table: pa.Table) -> pa.Table:
     return table
 
 
-def restore(query: QuerySpec, state: bytes) -> Operator:
-    """See `Query.restore`."""
+def restore(query: QuerySpec, state: bytes, make: Callable[[QuerySpec, OperatorOptions], State]) -> State:
+    """The operator that wrote `state`; `make` gives an empty one."""
     body = unframed(plan_hash(query), state, "query: windows, aggregates, key or time differ")
     try:
-        return _operator(query, Reader(body))
+        return _operator(query, Reader(body), make)
     except StateError:
         raise
     except WindrowError as problem:
@@ -171,9 +173,9 @@ def unframed(expected: bytes, state: bytes, owner: str) -> bytes:
     return body
 
 
-def _operator(query: QuerySpec, reader: Reader) -> Operator:
+def _operator(query: QuerySpec, reader: Reader, make: Callable[[QuerySpec, OperatorOptions], State]) -> State:
     about = _json(reader.text("about"))
-    operator = Operator(query, _settings(about))
+    operator = make(query, _settings(about))
     early = about["early_watermark"]
     operator.early_watermark = None if early is None else parse_point(_point(early), what="watermark")
     counters = Counters(**about["counters"])
@@ -186,7 +188,7 @@ def _operator(query: QuerySpec, reader: Reader) -> Operator:
     return operator
 
 
-def _fill(operator: Operator, reader: Reader, about: dict[str, Any]) -> None:
+def _fill(operator: OperatorState, reader: Reader, about: dict[str, Any]) -> None:
     sections = about["engines"]
     answered = [name for section in sections for name in section["windows"]]
     if sorted(answered) != sorted(operator.query.windows):
@@ -212,7 +214,7 @@ def _fill(operator: Operator, reader: Reader, about: dict[str, Any]) -> None:
     _put_aside(operator, reader)
 
 
-def _put_aside(operator: Operator, reader: Reader) -> None:
+def _put_aside(operator: OperatorState, reader: Reader) -> None:
     late, bad = reader.table("late"), reader.table("bad")
     assert operator.schema is not None
     for name in {name for engine in operator.engines for name in engine.binding.columns}:

@@ -1,0 +1,77 @@
+"""What an operator knows between two calls: all that a snapshot holds, and nothing else."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from windrow.engine.metrics import Counters
+from windrow.measure import Measure, Point, Tick
+from windrow.options import OperatorOptions
+from windrow.span import Span
+from windrow.spec import QuerySpec
+
+if TYPE_CHECKING:
+    from windrow.engine.engines import AnyEngine
+    from windrow.engine.spanning.lasting import Lasting
+
+
+class OperatorState:
+    """The engines of a query, how far its stream has come, and rows that wait to be fetched."""
+
+    def __init__(self, query: QuerySpec, settings: OperatorOptions) -> None:
+        self.query = query
+        self.settings = settings
+        self.counters = Counters()
+        self.engines: list[AnyEngine] = []
+        self.schema: pa.Schema | None = None
+        self.watermark: Tick | None = None
+        self.highest_time: Tick | None = None
+        # A watermark that came before the first batch.
+        self.early_watermark: Point | None = None
+        self.lasting: Lasting | None = None
+        # Where the watermark follows the events: as the user has said it, and rows that were not fetched yet.
+        self.said: Tick | None = None
+        self.unfetched: list[pa.Table] = []
+        self._late: list[pa.RecordBatch] = []
+        self._bad: list[pa.Table] = []
+
+    @property
+    def measure(self) -> Measure:
+        """How time is counted; known once a batch was seen."""
+        return self.engines[0].measure
+
+    def fit(self, engines: list[AnyEngine], schema: pa.Schema) -> None:
+        """Work with these engines, on tables of this schema."""
+        if isinstance(self.query.time, Span):
+            from windrow.engine.spanning.lasting import Lasting
+
+            self.lasting = Lasting(self.query, engines[0], schema)
+        self.engines, self.schema = engines, schema
+
+    def late(self) -> pa.Table:
+        """The events that came too late for all of their windows, since the last call."""
+        late, self._late = [pa.Table.from_batches([batch]) for batch in self._late], []
+        return self._together(late, self.schema or pa.schema([]))
+
+    def bad(self) -> pa.Table:
+        """The rows that were diverted as bad, with `bad_reason`, since the last call."""
+        bad, self._bad = self._bad, []
+        schema = self.schema or pa.schema([])
+        return self._together(bad, schema.append(pa.field("bad_reason", pa.string())))
+
+    def _together(self, tables: list[pa.Table], schema: pa.Schema) -> pa.Table:
+        """Rows of several batches, which may differ in columns that the query does not read."""
+        return pa.concat_tables(tables or [schema.empty_table()], promote_options="permissive")
+
+    def set_aside(self) -> dict[str, pa.Table]:
+        """Late and bad rows that were not fetched yet, without forgetting them."""
+        late, bad = self.late(), self.bad()
+        self.put_aside(late, bad)
+        return {"late": late, "bad": bad}
+
+    def put_aside(self, late: pa.Table, bad: pa.Table) -> None:
+        """Keep these rows until `late` and `bad` are called."""
+        self._late = late.to_batches()
+        self._bad = [bad] if bad.num_rows else []
