@@ -69,7 +69,7 @@ PARTIALS = {(w, x, y): partial(w, x, y) for w in ("min", "max") for x in "if" fo
 
 @dataclass(frozen=True)
 class ArgExtreme(Aggregate):
-    """See `argmin` and `argmax`."""
+    """The value of the first column where the second one is extreme: `which` is "min" or "max"."""
 
     which: str
     columns: tuple[str, ...]
@@ -86,8 +86,24 @@ class ArgExtreme(Aggregate):
 
 
 def argmin(column: str, *, by: str) -> ArgExtreme:
-    """The value of `column` at the event with the smallest `by`; rows with a null in either are skipped.
+    """The value of `column` at the event with the smallest `by`.
 
+    Among equals the earliest event counts (by time, then by arrival).
+
+    Parameters
+    ----------
+    column
+        The column whose value is returned, of any type that can be sorted.
+    by
+        The column that is compared. NaN is the greatest number.
+
+    Returns
+    -------
+    ArgExtreme
+        An aggregate of the type of `column`: null where no event has values in both columns.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.argmin("sensor", by="temperature"))
     'argmin(sensor, by=temperature)'
@@ -96,8 +112,24 @@ def argmin(column: str, *, by: str) -> ArgExtreme:
 
 
 def argmax(column: str, *, by: str) -> ArgExtreme:
-    """The value of `column` at the event with the largest `by`; rows with a null in either are skipped.
+    """The value of `column` at the event with the largest `by`.
 
+    Among equals the earliest event counts (by time, then by arrival).
+
+    Parameters
+    ----------
+    column
+        The column whose value is returned, of any type that can be sorted.
+    by
+        The column that is compared. NaN is the greatest number.
+
+    Returns
+    -------
+    ArgExtreme
+        An aggregate of the type of `column`: null where no event has values in both columns.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.argmax("sensor", by="temperature"))
     'argmax(sensor, by=temperature)'

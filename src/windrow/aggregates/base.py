@@ -19,6 +19,7 @@ dates, timestamps, decimals and strings (by rank), float64 for floating-point co
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -180,6 +181,15 @@ def require_aggregate(aggregate: object) -> None:
     """A QueryError if it is none."""
     if not isinstance(aggregate, Aggregate):
         raise QueryError(f'an aggregate is needed, such as wr.sum("amount"), not {aggregate!r}')
+
+
+def whole_number(value: object, *, what: str, least: int = 1, most: int | None = None) -> int:
+    """A number of things, at least `least` and at most `most`; an error for others."""
+    whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if whole and least <= value <= (math.inf if most is None else most):  # type: ignore[operator]
+        return int(value)  # type: ignore[call-overload]
+    bounds = f"from {least} on" if most is None else f"from {least} to {most}"
+    raise QueryError(f"{what} must be a whole number {bounds}, not {value!r}")
 
 
 def kind_of(type_: pa.DataType, *, what: str) -> Kind:

@@ -25,7 +25,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import INT64_MAX, Aggregate, Algebra, Bound, Field, Kind, Sketch, is_text
+from windrow.aggregates.base import (
+    INT64_MAX,
+    Aggregate,
+    Algebra,
+    Bound,
+    Field,
+    Kind,
+    Sketch,
+    is_text,
+    whole_number,
+)
 from windrow.aggregates.hyperloglog import hash_float, hash_integer, mix
 from windrow.aggregates.twins import in_numpy, into
 from windrow.errors import QueryError
@@ -76,8 +86,22 @@ def partial(capacity: int, error: float, kind: Kind) -> Sketch:
 
 
 def might_contain(bits: bytes, value: float) -> bool:
-    """Whether `value` may be among those of a `bloom_filter` result; False is certain.
+    """Whether a value may be among those of a `bloom_filter` result.
 
+    Parameters
+    ----------
+    bits
+        One result of a `bloom_filter`.
+    value
+        The number to look for. Equal numbers are one value: 3 and 3.0, 0.0 and -0.0, all NaN.
+
+    Returns
+    -------
+    bool
+        False is certain; True is wrong with the chance that `bloom_filter` was given as `error`.
+
+    Examples
+    --------
     >>> might_contain(b"\\x03" + bytes(8), 7)
     False
     >>> might_contain(b"\\x03" + bytes([255] * 8), 7)
@@ -101,7 +125,7 @@ def might_contain(bits: bytes, value: float) -> bool:
 
 @dataclass(frozen=True)
 class BloomFilter(Aggregate):
-    """See `bloom_filter`."""
+    """A Bloom filter for `capacity` values with a share of false answers of at most `error`."""
 
     columns: tuple[str, ...]
     capacity: int
@@ -130,14 +154,35 @@ class BloomFilter(Aggregate):
 
 
 def bloom_filter(column: str, *, capacity: int = 1000, error: float = 0.01) -> BloomFilter:
-    """A binary value that `might_contain` can ask; at most `error` false answers up to `capacity` values.
+    """A Bloom filter of the values of a column, which `might_contain` reads.
 
+    Parameters
+    ----------
+    column
+        A column of integers or floats.
+    capacity
+        For how many different values the filter is made; 1000 by default. More are allowed, and make more
+        false answers.
+    error
+        The largest share of false answers up to `capacity` values; 0.01 by default.
+
+    Returns
+    -------
+    BloomFilter
+        An aggregate of type binary: null where the window holds no value.
+
+    Raises
+    ------
+    QueryError
+        If `capacity` is no whole number from 1 on, or `error` is not between 0 and 1.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.bloom_filter("user"))
     'bloom_filter(user, capacity=1000, error=0.01)'
     """
-    if isinstance(capacity, bool) or not isinstance(capacity, int) or capacity < 1:
-        raise QueryError(f"capacity must be at least 1, not {capacity!r}")
+    capacity = whole_number(capacity, what="capacity")
     if not 0 < error < 1:
         raise QueryError(f"error is a share between 0 and 1, both excluded, not {error!r}")
     return BloomFilter((column,), capacity, float(error))

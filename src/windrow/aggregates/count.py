@@ -22,7 +22,7 @@ COUNT = Scalars("count", fields=(), lift=None, combine=combine, invert=combine)
 
 @dataclass(frozen=True)
 class Count(Aggregate):
-    """See `count`."""
+    """The number of events, or of non-null values of a column."""
 
     columns: tuple[str, ...]
     name = "count"
@@ -33,8 +33,20 @@ class Count(Aggregate):
 
 
 def count(column: str | None = None) -> Count:
-    """The number of events, or of non-null values of `column`; 0 and never null.
+    """The number of events, or of non-null values of a column.
 
+    Parameters
+    ----------
+    column
+        The column whose values are counted, of any type; None (default) counts events.
+
+    Returns
+    -------
+    Count
+        An aggregate of type int64: 0 where there is nothing to count, and never null.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.count("amount"))
     'count(amount)'

@@ -11,12 +11,12 @@ from windrow.aggregates.base import Aggregate, Algebra, Bound, Multiset, kind_of
 
 @dataclass(frozen=True)
 class CountDistinct:
-    """The engine's word for: count the different values of a window."""
+    """What the engine is to make of sorted values: the number of distinct ones."""
 
 
 @dataclass(frozen=True)
 class Distinct(Aggregate):
-    """See `distinct`."""
+    """The exact number of distinct values."""
 
     columns: tuple[str, ...]
     name = "distinct"
@@ -28,8 +28,20 @@ class Distinct(Aggregate):
 
 
 def distinct(column: str) -> Distinct:
-    """How many different non-null values a window holds; exact. See also `approx_distinct`.
+    """The exact number of distinct non-null values; `approx_distinct` needs less memory.
 
+    Parameters
+    ----------
+    column
+        A column of any type that can be sorted.
+
+    Returns
+    -------
+    Distinct
+        An aggregate of type int64: 0 where the window holds no value.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.distinct("user"))
     'distinct(user)'

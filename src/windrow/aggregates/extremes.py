@@ -149,7 +149,7 @@ COUNTED = {
 
 @dataclass(frozen=True)
 class Extreme(Aggregate):
-    """See `min` and `max`."""
+    """The smallest or the largest value: `which` is "min" or "max"."""
 
     which: str
     columns: tuple[str, ...]
@@ -165,7 +165,7 @@ class Extreme(Aggregate):
 
 @dataclass(frozen=True)
 class ExtremeCount(Aggregate):
-    """See `min_count` and `max_count`."""
+    """How many events have the extreme value: `which` is "min" or "max"."""
 
     which: str
     columns: tuple[str, ...]
@@ -180,8 +180,21 @@ class ExtremeCount(Aggregate):
 
 
 def min_(column: str) -> Extreme:
-    """The smallest value, of the column's own type; null where there is none.
+    """The smallest value.
 
+    Parameters
+    ----------
+    column
+        A column of any type that can be sorted. NaN is the greatest number, -0.0 is 0.0, and strings compare
+        by bytes.
+
+    Returns
+    -------
+    Extreme
+        An aggregate of the column's type: null where the window holds no value.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.min("price"))
     'min(price)'
@@ -190,8 +203,21 @@ def min_(column: str) -> Extreme:
 
 
 def max_(column: str) -> Extreme:
-    """The largest value, of the column's own type; null where there is none.
+    """The largest value.
 
+    Parameters
+    ----------
+    column
+        A column of any type that can be sorted. NaN is the greatest number, -0.0 is 0.0, and strings compare
+        by bytes.
+
+    Returns
+    -------
+    Extreme
+        An aggregate of the column's type: null where the window holds no value.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.max("price"))
     'max(price)'
@@ -202,6 +228,18 @@ def max_(column: str) -> Extreme:
 def min_count(column: str) -> ExtremeCount:
     """How many events have the smallest value.
 
+    Parameters
+    ----------
+    column
+        A column of any type that can be sorted.
+
+    Returns
+    -------
+    ExtremeCount
+        An aggregate of type int64: null where the window holds no value.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.min_count("price"))
     'min_count(price)'
@@ -212,6 +250,18 @@ def min_count(column: str) -> ExtremeCount:
 def max_count(column: str) -> ExtremeCount:
     """How many events have the largest value.
 
+    Parameters
+    ----------
+    column
+        A column of any type that can be sorted.
+
+    Returns
+    -------
+    ExtremeCount
+        An aggregate of type int64: null where the window holds no value.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.max_count("price"))
     'max_count(price)'

@@ -55,7 +55,7 @@ PARTIALS = {(w, k): partial(w, k) for w in ("first", "last") for k in "if"}
 
 @dataclass(frozen=True)
 class FirstLast(Aggregate):
-    """See `first` and `last`."""
+    """The earliest or the latest value: `which` is "first" or "last"."""
 
     which: str
     columns: tuple[str, ...]
@@ -72,6 +72,18 @@ class FirstLast(Aggregate):
 def first(column: str) -> FirstLast:
     """The earliest non-null value; among equal times, the one that arrived first.
 
+    Parameters
+    ----------
+    column
+        A column of any type that can be sorted.
+
+    Returns
+    -------
+    FirstLast
+        An aggregate of the column's type: null where the window holds no value.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.first("price"))
     'first(price)'
@@ -82,6 +94,18 @@ def first(column: str) -> FirstLast:
 def last(column: str) -> FirstLast:
     """The latest non-null value; among equal times, the one that arrived last.
 
+    Parameters
+    ----------
+    column
+        A column of any type that can be sorted.
+
+    Returns
+    -------
+    FirstLast
+        An aggregate of the column's type: null where the window holds no value.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.last("price"))
     'last(price)'

@@ -23,7 +23,7 @@ LOG_SUM = Scalars("sum of logarithms", FLOAT_SUM.fields, lift_log, add_float)
 
 @dataclass(frozen=True)
 class GeometricMean(Aggregate):
-    """See `geometric_mean`."""
+    """The n-th root of the product of n values."""
 
     columns: tuple[str, ...]
     name = "geometric_mean"
@@ -35,8 +35,21 @@ class GeometricMean(Aggregate):
 
 
 def geometric_mean(column: str) -> GeometricMean:
-    """The n-th root of the product of n values: 0 if one is 0, NaN if one is negative.
+    """The n-th root of the product of n values.
 
+    Parameters
+    ----------
+    column
+        A numeric column.
+
+    Returns
+    -------
+    GeometricMean
+        An aggregate of type float64: 0 if a value is 0, NaN if one is negative, null where the window holds
+        no value.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.geometric_mean("growth"))
     'geometric_mean(growth)'

@@ -19,7 +19,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Algebra, Bound, Field, Sketch, lists_of, numeric_kind, scale_of
+from windrow.aggregates.base import (
+    Aggregate,
+    Algebra,
+    Bound,
+    Field,
+    Sketch,
+    lists_of,
+    numeric_kind,
+    scale_of,
+    whole_number,
+)
 from windrow.aggregates.twins import in_numpy, into
 from windrow.errors import QueryError
 
@@ -72,7 +82,7 @@ def build(fields: list[np.ndarray], n: np.ndarray, decoders: Any) -> pa.Array:
 
 @dataclass(frozen=True)
 class Histogram(Aggregate):
-    """See `histogram`."""
+    """How many values fall into each of `bins` equally wide bins of `[low, high)`, and outside."""
 
     columns: tuple[str, ...]
     low: float
@@ -90,17 +100,36 @@ class Histogram(Aggregate):
 
 
 def histogram(column: str, *, low: float, high: float, bins: int) -> Histogram:
-    """A list of `bins + 2` counts: below `low`, each bin of `[low, high)`, and `high` and above.
+    """How many values fall into each of some equally wide bins.
 
-    The bins are half-open, `[.., ..)`, and equally wide. NaN counts as the greatest number, so it is
-    in the last count.
+    Parameters
+    ----------
+    column
+        A numeric column.
+    low, high
+        Where the first bin begins and the last one ends; both finite.
+    bins
+        The number of bins. They are half-open: a value on an edge is in the bin that begins there.
 
+    Returns
+    -------
+    Histogram
+        An aggregate of `bins + 2` counts as a list of int64: below `low`, each bin, and `high` and above,
+        where NaN is, too. Null where the window holds no value.
+
+    Raises
+    ------
+    QueryError
+        If `bins` is no whole number from 1 on, `low` is not below `high`, or floats are too coarse for the
+        bins.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.histogram("delay", low=0, high=60, bins=6))
     'histogram(delay, low=0, high=60, bins=6)'
     """
-    if isinstance(bins, bool) or not isinstance(bins, int) or bins < 1:
-        raise QueryError(f"bins must be at least 1, not {bins!r}")
+    bins = whole_number(bins, what="bins")
     if not (low < high and math.isfinite(high - low)):
         raise QueryError(f"low must be below high and both finite, not {low!r} and {high!r}")
     low, high = float(low), float(high)

@@ -32,10 +32,18 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Algebra, Bound, Field, Sketch, numeric_kind, unscaled
+from windrow.aggregates.base import (
+    Aggregate,
+    Algebra,
+    Bound,
+    Field,
+    Sketch,
+    numeric_kind,
+    unscaled,
+    whole_number,
+)
 from windrow.aggregates.numerics import greater
 from windrow.aggregates.quantile import checked_q
-from windrow.errors import QueryError
 
 # With 48 levels even the smallest sketch has room for 8 * 2**47 values, years of the fastest stream.
 LEVELS = 48
@@ -237,7 +245,7 @@ def lower_at(q: float) -> Callable[..., Any]:
 
 @dataclass(frozen=True)
 class KllQuantile(Aggregate):
-    """See `kll_quantile`."""
+    """About the q-quantile, by a KLL sketch."""
 
     columns: tuple[str, ...]
     q: float
@@ -253,16 +261,36 @@ class KllQuantile(Aggregate):
 
 
 def kll_quantile(column: str, q: float, *, k: int = 200) -> KllQuantile:
-    """A value whose rank is near `q * (n - 1)`, as a float64; null where there is no value.
+    """A value whose rank is near `q * (n - 1)`, by a KLL sketch.
 
-    A larger `k` (8 to 65535) is closer: the error in rank stays below about 1.65 % at 200 and shrinks
-    almost as `1 / k`. All quantiles of a column with the same `k` share one sketch. See `quantile` for exact
-    ones, and `tdigest_quantile` for ones that are closest at the ends.
+    All quantiles of a column with the same `k` share one sketch. `quantile` is exact, and `tdigest_quantile`
+    is closest near 0 and 1.
 
+    Parameters
+    ----------
+    column
+        A numeric column.
+    q
+        Which quantile, from 0 to 1.
+    k
+        From 8 to 65535, 200 by default. The error in rank stays below about 1.65 % at 200 and shrinks almost
+        as `1 / k`.
+
+    Returns
+    -------
+    KllQuantile
+        An aggregate of type float64: null where the window holds no value.
+
+    Raises
+    ------
+    QueryError
+        If `q` is no number from 0 to 1, or `k` no whole number from 8 to 65535.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.kll_quantile("delay", 0.9))
     'kll_quantile(delay, 0.9, k=200)'
     """
-    if isinstance(k, bool) or not isinstance(k, int) or not SMALLEST_LEVEL <= k <= 65535:
-        raise QueryError(f"k must be a whole number from {SMALLEST_LEVEL} to 65535, not {k!r}")
+    k = whole_number(k, what="k", least=SMALLEST_LEVEL, most=65535)
     return KllQuantile((column,), checked_q(q), k)

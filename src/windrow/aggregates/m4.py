@@ -81,7 +81,7 @@ def build(values, defined: np.ndarray, decoders) -> pa.Array:  # type: ignore[no
 
 @dataclass(frozen=True)
 class M4(Aggregate):
-    """See `m4`."""
+    """Smallest, largest, first and last value."""
 
     columns: tuple[str, ...]
     name = "m4"
@@ -94,8 +94,21 @@ class M4(Aggregate):
 
 
 def m4(column: str) -> M4:
-    """A struct of `min`, `max`, `first` and `last`.
+    """Smallest, largest, first and last value, from which a line chart is drawn without visible error.
 
+    Parameters
+    ----------
+    column
+        A column of any type that can be sorted.
+
+    Returns
+    -------
+    M4
+        An aggregate of type struct, with the fields `min`, `max`, `first` and `last` of the column's type:
+        null where the window holds no value.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.m4("price"))
     'm4(price)'

@@ -25,7 +25,7 @@ def lower_floats(a, n):  # type: ignore[no-untyped-def]
 
 @dataclass(frozen=True)
 class Mean(Aggregate):
-    """See `mean`."""
+    """The arithmetic mean."""
 
     columns: tuple[str, ...]
     name = "mean"
@@ -38,8 +38,20 @@ class Mean(Aggregate):
 
 
 def mean(column: str) -> Mean:
-    """The mean of a column as float64; null where the window holds no value.
+    """The arithmetic mean; it shares a partial with `sum`.
 
+    Parameters
+    ----------
+    column
+        A numeric column.
+
+    Returns
+    -------
+    Mean
+        An aggregate of type float64: null where the window holds no value.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.mean("amount"))
     'mean(amount)'

@@ -28,7 +28,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Algebra, Bound, Field, Sketch, lists_of, numeric_kind, scale_of
+from windrow.aggregates.base import (
+    Aggregate,
+    Algebra,
+    Bound,
+    Field,
+    Sketch,
+    lists_of,
+    numeric_kind,
+    scale_of,
+    whole_number,
+)
 from windrow.aggregates.numerics import greater, two_sum
 from windrow.errors import QueryError
 
@@ -120,7 +130,7 @@ def summed(powers: np.ndarray, lost: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Moments(Aggregate):
-    """See `moments`."""
+    """Count, extremes and `k` power sums, and those of logarithms with `logs`."""
 
     columns: tuple[str, ...]
     k: int
@@ -150,19 +160,39 @@ class Moments(Aggregate):
 
 
 def moments(column: str, *, k: int = 10, logs: bool = False) -> Moments:
-    """A list of `k + 3` numbers: count, min, max, and the sums of `x`, `x**2`, ..., `x**k`.
+    """The moments sketch: count, extremes and power sums, from which quantiles can be estimated.
 
-    With `logs`, `k + 1` numbers follow: how many values are greater than 0, and the sums of `ln x`,
-    `(ln x)**2`, ..., `(ln x)**k` of these. The others have no logarithm.
+    Parameters
+    ----------
+    column
+        A numeric column.
+    k
+        How many powers, from 1 to 16; 10 by default.
+    logs
+        Whether the same follows for logarithms, which show long tails better; False by default. Values that
+        are not greater than 0 have none.
 
+    Returns
+    -------
+    Moments
+        An aggregate of `k + 3` numbers as a list of float64: count, min, max, and the sums of `x`, `x**2`,
+        ..., `x**k`. With `logs`, `k + 1` more: how many values are greater than 0, and the sums of `ln x`,
+        ..., `(ln x)**k`. Null where the window holds no value.
+
+    Raises
+    ------
+    QueryError
+        If `k` is no whole number from 1 to 16, or `logs` no boolean.
+
+    Examples
+    --------
     >>> import pyarrow as pa, windrow as wr
     >>> sketch = wr.moments("delay", k=2, logs=True)
     >>> q = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"sketch": sketch})
     >>> q.run(pa.table({"ts": [1, 2, 3], "delay": [1.0, 1.0, -3.0]}))["sketch"][0].as_py()
     [3.0, -3.0, 1.0, -1.0, 11.0, 2.0, 0.0, 0.0]
     """
-    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= 16:
-        raise QueryError(f"k must be a whole number from 1 to 16, not {k!r}")
+    k = whole_number(k, what="k", most=16)
     if not isinstance(logs, bool):
         raise QueryError(f"logs must be True or False, not {logs!r}")
     return Moments((column,), k, logs)

@@ -86,7 +86,7 @@ COMOMENTS = Scalars(
 
 @dataclass(frozen=True)
 class Pair(Aggregate):
-    """See `covariance`, `correlation` and `slope`."""
+    """How two columns move together: `name` is "covariance", "correlation" or "slope"."""
 
     name: str
     columns: tuple[str, ...]
@@ -105,8 +105,27 @@ class Pair(Aggregate):
 
 
 def covariance(x: str, y: str, *, ddof: int = 1) -> Pair:
-    """The covariance of a sample (`ddof=1`) or a population (`ddof=0`).
+    """The covariance of two columns.
 
+    Parameters
+    ----------
+    x, y
+        Numeric columns; events with a null in either are skipped.
+    ddof
+        1 (default) for a sample, 0 for a population.
+
+    Returns
+    -------
+    Pair
+        An aggregate of type float64: null below `ddof + 1` events.
+
+    Raises
+    ------
+    QueryError
+        If `ddof` is neither 0 nor 1.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.covariance("load", "latency"))
     'covariance(load, latency)'
@@ -117,8 +136,20 @@ def covariance(x: str, y: str, *, ddof: int = 1) -> Pair:
 
 
 def correlation(x: str, y: str) -> Pair:
-    """Pearson's correlation, in [-1, 1]; null where one of the columns does not vary.
+    """Pearson's correlation of two columns, in [-1, 1].
 
+    Parameters
+    ----------
+    x, y
+        Numeric columns; events with a null in either are skipped.
+
+    Returns
+    -------
+    Pair
+        An aggregate of type float64: null below two events, and where one of the columns does not vary.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.correlation("load", "latency"))
     'correlation(load, latency)'
@@ -127,8 +158,20 @@ def correlation(x: str, y: str) -> Pair:
 
 
 def slope(y: str, x: str) -> Pair:
-    """The slope of the least-squares line of `y` over `x`; null where `x` does not vary.
+    """The slope of the least-squares line of `y` over `x`.
 
+    Parameters
+    ----------
+    y, x
+        Numeric columns; events with a null in either are skipped.
+
+    Returns
+    -------
+    Pair
+        An aggregate of type float64: null below two events, and where `x` does not vary.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.slope("latency", "load"))
     'slope(latency, load)'

@@ -25,6 +25,7 @@ from windrow.aggregates.base import (
     plain,
     scale_of,
     text_type,
+    whole_number,
 )
 from windrow.errors import QueryError
 
@@ -42,7 +43,7 @@ class Ranks:
 
 @dataclass(frozen=True)
 class Quantile(Aggregate):
-    """See `quantile` and `median`."""
+    """The exact q-quantile."""
 
     columns: tuple[str, ...]
     q: float
@@ -86,7 +87,7 @@ class Quantile(Aggregate):
 
 @dataclass(frozen=True)
 class IthSmallest(Aggregate):
-    """See `ith_smallest`."""
+    """The i-th smallest value."""
 
     columns: tuple[str, ...]
     i: int
@@ -116,9 +117,32 @@ def checked_q(q: Any) -> float:
 def quantile(column: str, q: float, *, interpolation: str = "linear") -> Quantile:
     """The exact q-quantile, at position `q * (n - 1)` of the sorted values.
 
-    `interpolation` between the two neighbours is "linear" (float64, as Spark's `percentile`), or
-    "lower", "higher" or "nearest", which return a value of the column, of the column's type.
+    All quantiles of a column share its sorted values, with `distinct` and `top_k`. `tdigest_quantile` and
+    `kll_quantile` need less memory.
 
+    Parameters
+    ----------
+    column
+        A numeric column; for all but "linear" any that can be sorted. NaN is the greatest number.
+    q
+        Which quantile, from 0 to 1.
+    interpolation
+        What lies between two neighbours: "linear" (default, as Spark's `percentile`), or one of the two by
+        "lower", "higher" or "nearest".
+
+    Returns
+    -------
+    Quantile
+        An aggregate of type float64 for "linear", else of the column's type: null where the window holds no
+        value.
+
+    Raises
+    ------
+    QueryError
+        If `q` is no number from 0 to 1, or `interpolation` none of these.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.quantile("delay", 0.9))
     'quantile(delay, 0.9)'
@@ -131,6 +155,18 @@ def quantile(column: str, q: float, *, interpolation: str = "linear") -> Quantil
 def median(column: str) -> Quantile:
     """The exact median: `quantile(column, 0.5)`.
 
+    Parameters
+    ----------
+    column
+        A numeric column.
+
+    Returns
+    -------
+    Quantile
+        An aggregate of type float64: null where the window holds no value.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.median("delay"))
     'quantile(delay, 0.5)'
@@ -139,12 +175,29 @@ def median(column: str) -> Quantile:
 
 
 def ith_smallest(column: str, i: int) -> IthSmallest:
-    """The i-th smallest value, counted from 1, repeats included; null where there are fewer.
+    """The i-th smallest value, repeats included.
 
+    Parameters
+    ----------
+    column
+        A column of any type that can be sorted.
+    i
+        Counted from 1, the smallest.
+
+    Returns
+    -------
+    IthSmallest
+        An aggregate of the column's type: null where the window holds fewer values.
+
+    Raises
+    ------
+    QueryError
+        If `i` is no whole number from 1 on.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.ith_smallest("price", 2))
     'ith_smallest(price, 2)'
     """
-    if isinstance(i, bool) or not isinstance(i, int) or i < 1:
-        raise QueryError(f"i counts from 1, not from {i!r}")
-    return IthSmallest((column,), i)
+    return IthSmallest((column,), whole_number(i, what="i"))

@@ -12,7 +12,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.aggregates.base import Aggregate, Algebra, Bound, Sequence, is_text, kind_of, text_type
+from windrow.aggregates.base import (
+    Aggregate,
+    Algebra,
+    Bound,
+    Sequence,
+    is_text,
+    kind_of,
+    text_type,
+    whole_number,
+)
 from windrow.errors import QueryError
 
 # Events low[i] .. high[i]-1 of a sorted log make window i; `decode(positions)` gives their values.
@@ -34,7 +43,7 @@ def lists(low: np.ndarray, high: np.ndarray, decode: Decode) -> pa.Array:
 
 @dataclass(frozen=True)
 class Collect(Aggregate):
-    """See `collect`."""
+    """All values in order."""
 
     columns: tuple[str, ...]
     name = "collect"
@@ -47,7 +56,7 @@ class Collect(Aggregate):
 
 @dataclass(frozen=True)
 class Concat(Aggregate):
-    """See `concat`."""
+    """All strings in order, joined."""
 
     columns: tuple[str, ...]
     name = "concat"
@@ -67,7 +76,7 @@ class Concat(Aggregate):
 
 @dataclass(frozen=True)
 class IthYoungest(Aggregate):
-    """See `ith_youngest`."""
+    """The i-th latest value."""
 
     columns: tuple[str, ...]
     i: int
@@ -89,8 +98,20 @@ class IthYoungest(Aggregate):
 
 
 def collect(column: str) -> Collect:
-    """All non-null values as a list, in event-time order, arrival order among equal times.
+    """All non-null values in event-time order, in order of arrival among equal times.
 
+    Parameters
+    ----------
+    column
+        A column of any type that can be sorted.
+
+    Returns
+    -------
+    Collect
+        An aggregate of type list: null where the window holds no value.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.collect("page"))
     'collect(page)'
@@ -99,8 +120,22 @@ def collect(column: str) -> Collect:
 
 
 def concat(column: str, *, separator: str = "") -> Concat:
-    """All non-null strings joined in event-time order.
+    """All non-null strings, joined in event-time order.
 
+    Parameters
+    ----------
+    column
+        A column of strings.
+    separator
+        What stands between two of them; nothing by default.
+
+    Returns
+    -------
+    Concat
+        An aggregate of type string: null where the window holds no value.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.concat("letter", separator="-"))
     'concat(letter)'
@@ -109,12 +144,29 @@ def concat(column: str, *, separator: str = "") -> Concat:
 
 
 def ith_youngest(column: str, i: int) -> IthYoungest:
-    """The i-th latest non-null value, counted from 1 (the latest); null where there are fewer.
+    """The i-th latest non-null value.
 
+    Parameters
+    ----------
+    column
+        A column of any type that can be sorted.
+    i
+        Counted from 1, the latest.
+
+    Returns
+    -------
+    IthYoungest
+        An aggregate of the column's type: null where the window holds fewer values.
+
+    Raises
+    ------
+    QueryError
+        If `i` is no whole number from 1 on.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.ith_youngest("price", 1))
     'ith_youngest(price, 1)'
     """
-    if isinstance(i, bool) or not isinstance(i, int) or i < 1:
-        raise QueryError(f"i counts from 1, not from {i!r}")
-    return IthYoungest((column,), i)
+    return IthYoungest((column,), whole_number(i, what="i"))

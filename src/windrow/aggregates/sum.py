@@ -95,7 +95,7 @@ def build_decimal(scale: int) -> Any:
 
 @dataclass(frozen=True)
 class Sum(Aggregate):
-    """See `sum`."""
+    """The sum of a column."""
 
     columns: tuple[str, ...]
     name = "sum"
@@ -115,10 +115,24 @@ class Sum(Aggregate):
 
 
 def sum(column: str) -> Sum:
-    """The sum of a column: int64 for integers, decimal(38, s) for decimals, else float64.
+    """The sum of a column.
 
-    Null where the window holds no value.
+    Integers and decimals are added exactly, floats with compensation. A sum that its type cannot hold is an
+    error when the window is emitted.
 
+    Parameters
+    ----------
+    column
+        A numeric column.
+
+    Returns
+    -------
+    Sum
+        An aggregate of type int64 for integers, decimal(38, s) for decimals, else float64: null where the
+        window holds no value.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.sum("amount"))
     'sum(amount)'

@@ -29,9 +29,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Algebra, Bound, Field, Sketch, numeric_kind, unscaled
+from windrow.aggregates.base import (
+    Aggregate,
+    Algebra,
+    Bound,
+    Field,
+    Sketch,
+    numeric_kind,
+    unscaled,
+    whole_number,
+)
 from windrow.aggregates.quantile import checked_q
-from windrow.errors import QueryError
 
 # Of two neighbours the scale function lets at most one be small, so compression + 1 centroids suffice.
 SPARE = 8
@@ -237,7 +245,7 @@ def lower_at(q: float) -> Callable[..., Any]:
 
 @dataclass(frozen=True)
 class TDigestQuantile(Aggregate):
-    """See `tdigest_quantile`."""
+    """About the q-quantile, by a t-digest."""
 
     columns: tuple[str, ...]
     q: float
@@ -260,15 +268,34 @@ class TDigestQuantile(Aggregate):
 
 
 def tdigest_quantile(column: str, q: float, *, compression: int = 100) -> TDigestQuantile:
-    """About the q-quantile, closest near 0 and 1, as a float64; null where there is no value.
+    """About the q-quantile, by a t-digest, which is closest near 0 and 1.
 
-    A larger `compression` (20 to 10000) keeps more centroids, about that many, and is closer. All
-    quantiles of a column with the same compression share one digest. See `quantile` for exact ones.
+    All quantiles of a column with the same `compression` share one digest. `quantile` is exact.
 
+    Parameters
+    ----------
+    column
+        A numeric column.
+    q
+        Which quantile, from 0 to 1.
+    compression
+        About how many centroids are kept, from 20 to 10000; 100 by default. More are closer.
+
+    Returns
+    -------
+    TDigestQuantile
+        An aggregate of type float64: null where the window holds no value.
+
+    Raises
+    ------
+    QueryError
+        If `q` is no number from 0 to 1, or `compression` no whole number from 20 to 10000.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.tdigest_quantile("delay", 0.99))
     'tdigest_quantile(delay, 0.99, compression=100)'
     """
-    if isinstance(compression, bool) or not isinstance(compression, int) or not 20 <= compression <= 10000:
-        raise QueryError(f"compression must be a whole number from 20 to 10000, not {compression!r}")
+    compression = whole_number(compression, what="compression", least=20, most=10000)
     return TDigestQuantile((column,), checked_q(q), compression)

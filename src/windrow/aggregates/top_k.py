@@ -6,20 +6,19 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Algebra, Bound, Multiset, kind_of, text_type
-from windrow.errors import QueryError
+from windrow.aggregates.base import Aggregate, Algebra, Bound, Multiset, kind_of, text_type, whole_number
 
 
 @dataclass(frozen=True)
 class MostFrequent:
-    """The engine's word for: the `k` most frequent values, ties by the smaller value."""
+    """What the engine is to make of sorted values: the `k` most frequent ones, ties by the smaller value."""
 
     k: int
 
 
 @dataclass(frozen=True)
 class TopK(Aggregate):
-    """See `top_k`."""
+    """The k most frequent values."""
 
     columns: tuple[str, ...]
     k: int
@@ -41,12 +40,30 @@ class TopK(Aggregate):
 
 
 def top_k(column: str, k: int) -> TopK:
-    """A list of `{value, count}`, most frequent first; among equals the smaller value first.
+    """The k most frequent values, exact.
 
+    Parameters
+    ----------
+    column
+        A column of any type that can be sorted.
+    k
+        How many.
+
+    Returns
+    -------
+    TopK
+        An aggregate of type list, of structs with `value` and `count`, the most frequent first, and among
+        equals the smaller value: null where the window holds no value.
+
+    Raises
+    ------
+    QueryError
+        If `k` is no whole number from 1 on.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.top_k("page", 3))
     'top_k(page, 3)'
     """
-    if isinstance(k, bool) or not isinstance(k, int) or k < 1:
-        raise QueryError(f"k must be at least 1, not {k!r}")
-    return TopK((column,), k)
+    return TopK((column,), whole_number(k, what="k"))

@@ -64,7 +64,7 @@ def with_booleans(lift: Callable[..., Any], where: tuple[bool, ...]) -> Callable
 
 @dataclass(frozen=True)
 class UserAggregate(Aggregate):
-    """See `aggregate`."""
+    """An aggregate of the user's own functions; `bare` says that a partial is one number, not a tuple."""
 
     columns: tuple[str, ...]
     lift: Callable[..., Any]
@@ -120,22 +120,50 @@ def aggregate(
     commutative: bool = True,
     name: str | None = None,
 ) -> UserAggregate:
-    """An aggregate from `lift`, `combine` and `lower`; the result is what `lower` returns: int64, bool or float64.
+    """An aggregate of your own, compiled into the same loop as the built-in ones.
 
-    The parameters of `lift` are the columns it reads, unless `columns` names them. `identity` is
-    the partial of nothing: `combine(identity, p)` must be `p`. `commutative=False` says that the
-    order of events matters; then events are kept, and combined in event-time order. `invert(a, b)`
-    takes `b` back out of `a`: `invert(combine(a, b), b)` must be `a`. It makes long windows cheap, is
-    used where all numbers are integers, and needs a `combine` for which the order does not matter.
+    Functions that Numba cannot compile run interpreted, with one warning that says why; they are called once
+    with ones, to learn what they return. Integers have 64 bits: where a function computes one that needs
+    more, also as an intermediate result, a UserFunctionError says so. This holds for Python's operators and
+    for NumPy's functions of two numbers, such as `np.add`. The sum or product of an array of integers is
+    refused, because its overflow cannot be detected; interpreted functions get what NumPy gives there.
 
-    A number of the partial is an integer if it is one in `identity` and in all that `lift` and `combine` return, and a
-    boolean if all that they return is, and `identity` is one, or 0 or 1. Functions that Numba cannot compile are called
-    once with ones, to learn what they return.
+    Parameters
+    ----------
+    lift
+        The partial of one event. Its parameters are the columns that it reads, unless `columns` names them.
+    combine
+        Two partials together, the earlier one first; it must be associative.
+    identity
+        The partial of no event: `combine(identity, p)` must be `p`. A number or a boolean, or a tuple of
+        them. A number of the partial is an integer if it is one in `identity` and in all that `lift` and
+        `combine` return, and a boolean if all that they return is, and `identity` is one, or 0 or 1.
+    lower
+        The result of a partial; None (default) returns the partial itself.
+    invert
+        Takes one of two combined partials back out: `invert(combine(a, b), b)` must be `a`. It makes long
+        windows cheap where all numbers are integers, and needs a commutative `combine`. None (default) for an
+        aggregate without one.
+    columns
+        The columns that the parameters of `lift` read; None (default) for those of the same names.
+    commutative
+        False says that the order of events matters: events are kept, and combined in event-time order. True
+        by default.
+    name
+        What explanations and errors call it; the name of `lift` by default.
 
-    Integers have 64 bits: where a function makes one that needs more, also on the way, a UserFunctionError says so. This
-    holds for Python's operators and for NumPy's functions of two numbers, such as `np.add`. The sum or product of an array of
-    integers is refused, as nobody could tell; functions that Numba cannot compile get what NumPy gives there.
+    Returns
+    -------
+    UserAggregate
+        An aggregate of the type that `lower` returns: int64, bool or float64.
 
+    Raises
+    ------
+    QueryError
+        If one of these is no function, reads no column, or has an `identity` that is no partial.
+
+    Examples
+    --------
     >>> import windrow as wr, pyarrow as pa
     >>> vwap = wr.aggregate(
     ...     lift=lambda price, volume: (price * volume, volume),

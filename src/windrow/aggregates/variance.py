@@ -59,7 +59,7 @@ MOMENTS = Scalars(
 
 @dataclass(frozen=True)
 class Variance(Aggregate):
-    """See `variance` and `stddev`."""
+    """The variance, or with `root` the standard deviation."""
 
     columns: tuple[str, ...]
     ddof: int
@@ -86,8 +86,27 @@ def _spread(column: str, ddof: int, root: bool) -> Variance:
 
 
 def variance(column: str, *, ddof: int = 1) -> Variance:
-    """The variance of a sample (`ddof=1`; null below two values) or of a population (`ddof=0`).
+    """The variance of a column: never negative, and exactly 0 where all values are equal.
 
+    Parameters
+    ----------
+    column
+        A numeric column.
+    ddof
+        1 (default) for a sample, 0 for a population.
+
+    Returns
+    -------
+    Variance
+        An aggregate of type float64: null below `ddof + 1` values.
+
+    Raises
+    ------
+    QueryError
+        If `ddof` is neither 0 nor 1.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.variance("delay"))
     'variance(delay)'
@@ -96,8 +115,27 @@ def variance(column: str, *, ddof: int = 1) -> Variance:
 
 
 def stddev(column: str, *, ddof: int = 1) -> Variance:
-    """The standard deviation: the square root of `variance`.
+    """The standard deviation of a column: the square root of `variance`.
 
+    Parameters
+    ----------
+    column
+        A numeric column.
+    ddof
+        1 (default) for a sample, 0 for a population.
+
+    Returns
+    -------
+    Variance
+        An aggregate of type float64: null below `ddof + 1` values.
+
+    Raises
+    ------
+    QueryError
+        If `ddof` is neither 0 nor 1.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.stddev("delay", ddof=0))
     'stddev(delay, ddof=0)'

@@ -38,7 +38,7 @@ WEIGHTED = Scalars(
 
 @dataclass(frozen=True)
 class WeightedMean(Aggregate):
-    """See `weighted_mean`."""
+    """The mean of one column, weighted by another."""
 
     columns: tuple[str, ...]
     algebra = Algebra("algebraic")
@@ -52,8 +52,22 @@ class WeightedMean(Aggregate):
 
 
 def weighted_mean(column: str, *, weight: str) -> WeightedMean:
-    """`sum(column * weight) / sum(weight)`; null where the weights add up to nothing.
+    """`sum(column * weight) / sum(weight)`; of prices and volumes, the volume-weighted average price.
 
+    Parameters
+    ----------
+    column
+        A numeric column.
+    weight
+        The numeric column of weights; events with a null in either are skipped.
+
+    Returns
+    -------
+    WeightedMean
+        An aggregate of type float64: null where the weights add up to 0.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.weighted_mean("price", weight="volume"))
     'weighted_mean(price, weight=volume)'
