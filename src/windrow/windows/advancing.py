@@ -30,7 +30,7 @@ LONGEST = 2**62
 
 @dataclass(frozen=True)
 class Advancing(Window):
-    """See `tumbling` and `sliding`, with `on`."""
+    """Windows of `length`, one more each `every`, on the running maximum of `column`."""
 
     column: str
     length: int | float

@@ -59,7 +59,7 @@ class PlacedBand:
 
 @dataclass(frozen=True)
 class Band(Window):
-    """See `band`."""
+    """One window of `length` from `start` on."""
 
     start: PointLike
     length: Duration
@@ -78,6 +78,27 @@ class Band(Window):
 def band(start: PointLike, *, length: DurationLike) -> Band:
     """The single window `[start, start + length)`.
 
+    Events outside of it belong to no window.
+
+    Parameters
+    ----------
+    start
+        A `datetime`, a date, an Arrow or NumPy timestamp, or a plain number in the unit of the time column.
+    length
+        A duration such as `"12 hours"`, a `timedelta`, or a plain number.
+
+    Returns
+    -------
+    Band
+        A context-free window.
+
+    Raises
+    ------
+    QueryError
+        If `length` is not longer than zero.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> from datetime import datetime
     >>> str(wr.band(datetime(2013, 7, 4), length="12 hours"))

@@ -159,7 +159,7 @@ class PlacedCalendar:
 
 @dataclass(frozen=True)
 class Calendar(Window):
-    """See `calendar`."""
+    """`count` calendar units in the zone `tz`, or in that of the time column."""
 
     unit: str
     count: int
@@ -182,10 +182,31 @@ class Calendar(Window):
 
 
 def calendar(period: str, *, tz: str | None = None) -> Calendar:
-    """Windows of whole days, weeks, months, quarters or years in the zone `tz`.
+    """Windows of whole days, weeks, months, quarters or years, as clocks in a time zone show them.
 
-    `tz` defaults to the zone of the time column, and to UTC where it has none.
+    They begin at local midnight, weeks on Monday; across a change of clocks a day has 23 or 25 hours.
 
+    Parameters
+    ----------
+    period
+        Such as `"1 day"`, `"2 weeks"`, `"1 month"`, `"1 quarter"` or `"1 year"`. Several units are counted
+        from 1970-01-01, weeks from the Monday before it.
+    tz
+        The name of a time zone, or a fixed offset such as `"+05:30"`. None (default) is the zone of the time
+        column, and UTC where it has none.
+
+    Returns
+    -------
+    Calendar
+        A context-free window, for a time column of timestamps or dates.
+
+    Raises
+    ------
+    QueryError
+        If `period` is no number of these units, or there is no such zone.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.calendar("1 day", tz="Europe/Berlin"))
     'calendar 1 day in Europe/Berlin'

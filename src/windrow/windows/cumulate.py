@@ -24,7 +24,7 @@ MOST_STEPS = 100_000
 
 @dataclass(frozen=True)
 class Cumulate(Window):
-    """See `cumulate`."""
+    """Windows that share a start each `size` and grow by `step`."""
 
     size: Duration
     step: Duration
@@ -54,6 +54,29 @@ class Cumulate(Window):
 def cumulate(size: DurationLike, *, step: DurationLike, offset: DurationLike = 0) -> Cumulate:
     """Windows `[s, s + i*step)` for `i = 1 .. size/step` and every `s = k*size + offset`.
 
+    A running total of the day, shown every hour, is `cumulate("1 day", step="1 hour")`.
+
+    Parameters
+    ----------
+    size
+        The length of the longest of them: a duration, a `timedelta`, or a plain number.
+    step
+        By how much one is longer than the one before; `size` is a multiple of it, of at most 100,000 steps.
+    offset
+        How far starts lie behind multiples of `size` since the epoch; 0 by default.
+
+    Returns
+    -------
+    Cumulate
+        A context-free window.
+
+    Raises
+    ------
+    QueryError
+        If a length is not longer than zero, or `size` is no multiple of `step`.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.cumulate("1 day", step="1 hour"))
     'cumulate 1 day step 1 hour'

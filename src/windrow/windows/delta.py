@@ -28,7 +28,7 @@ from windrow.windows.stepping import Present, Stepping, Value
 
 @dataclass(frozen=True)
 class Delta(Window):
-    """See `delta`."""
+    """Windows over `moves` moves of `column` by more than `by`."""
 
     column: str
     by: int | float
@@ -92,11 +92,33 @@ def float_moves(parameters, state, time, value, present):  # type: ignore[no-unt
 
 
 def delta(column: str, *, by: int | float, moves: int = 1) -> Delta:
-    """Windows between events at which `column` has moved by more than `by` since the last of them.
+    """Windows between events at which a value has moved far enough.
 
-    `moves=1` gives windows one after the other; more gives windows over that many moves each, which
-    overlap.
+    The first event with a value is a boundary, and so is each event whose value differs by more than `by`
+    from that at the last boundary. Events without a value (null or NaN) belong to the windows that are open.
 
+    Parameters
+    ----------
+    column
+        A column of integers or floats.
+    by
+        How far the value must move: a plain number, not negative.
+    moves
+        How many moves a window covers; 1 (default) gives one window after the other, more give windows that
+        overlap.
+
+    Returns
+    -------
+    Delta
+        A window that is forward context free.
+
+    Raises
+    ------
+    QueryError
+        If one of these is no such number.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.delta("temperature", by=0.5))
     "delta 'temperature' by 0.5"

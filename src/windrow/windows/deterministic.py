@@ -27,9 +27,10 @@ from windrow.windows.functions import State, columns_of, label, parameters_of, s
 
 @dataclass(frozen=True)
 class Deterministic(Window):
-    """See `deterministic`. `bare` says that the state is a lone number and not a tuple.
+    """Windows by `step`, a function of the user's own. `bare` says that the state is one number and not a
+    tuple.
 
-    `columns` may hold the name of the time column, which is then handed over in ticks.
+    `columns` may hold the name of the time column, whose values are then ticks.
     """
 
     step: Callable[..., Any]
@@ -53,13 +54,36 @@ def deterministic(
     columns: Sequence[str] | None = None,
     name: str | None = None,
 ) -> Deterministic:
-    """Windows by `step(state, column, ...) -> (state, begins, ends)`.
+    """Windows of your own: a function says at each event how many begin and how many end.
 
-    `step` is called for every event of a key in the order of time. Its first parameter is the
-    state, which begins as `state`, a number or a tuple of numbers. The others are columns by name
-    (or `columns`, one by one); the time column comes in ticks. It returns the new state, how many
-    windows begin with this event and how many of the oldest ones end before it.
+    Windows are first in, first out. What the function remembers is its state alone, one for each key.
 
+    Parameters
+    ----------
+    step
+        `step(state, column, ...) -> (state, begins, ends)`, called for every event of a key in the order of
+        time. It returns the new state, how many windows begin with this event, and how many of the oldest
+        ones end before it.
+    state
+        The first state: a number, or a tuple of numbers.
+    columns
+        The columns that the parameters of `step` behind the first one read; None (default) for those of the
+        same names. The time column comes in ticks.
+    name
+        What explanations and errors call it; the name of `step` by default.
+
+    Returns
+    -------
+    Deterministic
+        A window that is forward context free.
+
+    Raises
+    ------
+    QueryError
+        If `step` has no parameter for the state, or `state` holds something else than numbers.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> def trips(moving, speed):
     ...     now = 1 if speed > 0 else 0

@@ -93,7 +93,7 @@ class Steps:
 
 @dataclass(frozen=True)
 class Landmark(Window):
-    """See `landmark`."""
+    """Windows that all start at `since` and end at multiples of `every` after it."""
 
     since: Point = field()
     every: Duration
@@ -137,6 +137,28 @@ def _shown(point: Point) -> str:
 def landmark(*, since: PointLike, every: DurationLike) -> Landmark:
     """Windows `[since, since + k*every)` for `k = 1, 2, ..`.
 
+    A window is emitted for a key only if its last step holds an event of that key. Events before `since`
+    belong to no window.
+
+    Parameters
+    ----------
+    since
+        Where all windows start: a `datetime`, a date, an Arrow or NumPy timestamp, or a plain number.
+    every
+        How much longer each window is than the one before: a duration, a `timedelta`, or a plain number.
+
+    Returns
+    -------
+    Landmark
+        A context-free window.
+
+    Raises
+    ------
+    QueryError
+        If `every` is not longer than zero.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> from datetime import datetime
     >>> str(wr.landmark(since=datetime(2024, 1, 1), every="1 day"))

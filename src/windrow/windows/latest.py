@@ -28,7 +28,7 @@ from windrow.windows.base import Window
 
 @dataclass(frozen=True)
 class Latest(Window):
-    """See `latest`."""
+    """The last `rows` events before each multiple of `every`."""
 
     rows: int
     every: Duration
@@ -68,8 +68,31 @@ def next_look_float(time, every, offset):  # type: ignore[no-untyped-def]
 
 
 def latest(*, rows: int, every: DurationLike, offset: DurationLike = 0) -> Latest:
-    """The last `rows` events before each `T = k*every + offset`, if one came since the T before.
+    """The last events before each `T = k*every + offset`, where an event has come since the `T` before.
 
+    A window starts at the time of the first of these events and ends at `T`.
+
+    Parameters
+    ----------
+    rows
+        How many events a window holds at most.
+    every
+        How far one `T` lies from the next: a duration, a `timedelta`, or a plain number.
+    offset
+        How far the `T` lie behind multiples of `every` since the epoch; 0 by default.
+
+    Returns
+    -------
+    Latest
+        A window that is forward context aware.
+
+    Raises
+    ------
+    QueryError
+        If `rows` is no whole number from 1 on, or `every` is not longer than zero.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.latest(rows=10, every="5 seconds"))
     'the latest 10 rows every 5 seconds'

@@ -27,9 +27,9 @@ SPECIAL = ("state", "rows", "oldest")
 
 @dataclass(frozen=True)
 class Nondeterministic(Window):
-    """See `nondeterministic`. `bare` says that the state is a lone number and not a tuple.
+    """Windows by eviction and trigger. `bare` says that the state is one number and not a tuple.
 
-    `columns` may hold the name of the time column, which is then handed over in ticks.
+    `columns` may hold the name of the time column, whose values are then ticks.
     """
 
     evict: Callable[..., Any]
@@ -70,14 +70,38 @@ def nondeterministic(
     state: int | float | tuple[int | float, ...] = 0,
     columns: Sequence[str] | None = None,
 ) -> Nondeterministic:
-    """Windows by eviction and trigger.
+    """Windows of your own, by eviction and trigger.
 
-    All three functions get what their parameters name: `state`, `rows` (events in the content now),
-    `oldest` (time of the oldest of them, in ticks), and columns of this event, the time column in
-    ticks. `evict` returns how many of the oldest events leave, and is asked again until that is 0;
-    `trigger` whether the content is a window now; `update` the new state. `columns` names the
-    columns of the other parameters in the order in which they appear, if they differ.
+    Each event joins the content; `evict` then removes events from its old end, and `trigger` says whether the
+    content is a window. The functions have parameters by name: `state`, `rows` (how many events the content
+    holds), `oldest` (the time of the oldest, in ticks), and columns of this event, the time column in ticks.
 
+    Parameters
+    ----------
+    evict
+        How many of the oldest events leave; it is called again until it returns 0.
+    trigger
+        Whether the content is a window now.
+    update
+        The new state; None (default) leaves the state as it is.
+    state
+        The first state: a number, or a tuple of numbers; 0 by default.
+    columns
+        The columns that the other parameters read, in the order in which they appear; None (default) for
+        those of the same names.
+
+    Returns
+    -------
+    Nondeterministic
+        A window that is forward context aware.
+
+    Raises
+    ------
+    QueryError
+        If one of these is no function, or `state` holds something else than numbers.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> last_ten_when_hot = wr.nondeterministic(
     ...     evict=lambda rows: 1 if rows > 10 else 0,

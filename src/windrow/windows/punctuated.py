@@ -27,7 +27,7 @@ from windrow.windows.stepping import Holds, Stepping
 
 @dataclass(frozen=True)
 class Punctuated(Window):
-    """See `punctuated`. Either `where` is set, or `start` and `end`."""
+    """Windows between marks. Either `where` is set, or `start` and `end`."""
 
     where: Predicate | None
     start: Predicate | None
@@ -77,11 +77,32 @@ def punctuated(
     start: PredicateLike | None = None,
     end: PredicateLike | None = None,
 ) -> Punctuated:
-    """Windows between marks: `where` marks the first event of each, or `start` and `end` its two ends.
+    """Windows between marks in the stream.
 
-    A mark is the name of a boolean column, an expression of `pyarrow.compute`, or a function whose
-    parameters are columns.
+    A mark is the name of a boolean column, an expression of `pyarrow.compute`, or a function whose parameters
+    are columns.
 
+    Parameters
+    ----------
+    where
+        Marks the first event of each window, which ends the one before. The events before the first mark are
+        a window, too.
+    start, end
+        Instead of `where`: the first and the last event of each window. Events outside belong to none; a
+        start inside an open window does nothing.
+
+    Returns
+    -------
+    Punctuated
+        A window that is forward context free.
+
+    Raises
+    ------
+    QueryError
+        Unless there is either `where`, or both `start` and `end`.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> import pyarrow.compute as pc
     >>> str(wr.punctuated(where="new_shift"))

@@ -23,7 +23,7 @@ from windrow.windows.base import Window
 
 @dataclass(frozen=True)
 class Rows(Window):
-    """See `tumbling` and `sliding`, with `rows`."""
+    """Windows of `length` events, one more every `every` events."""
 
     length: int
     every: int

@@ -30,7 +30,7 @@ from windrow.windows.base import Window
 
 @dataclass(frozen=True)
 class Session(Window):
-    """See `session`. One of `gap` and `column` is set."""
+    """Windows that a silence ends. One of `gap` and `column` is set."""
 
     gap: Duration | None = field()
     column: str | None
@@ -69,12 +69,30 @@ class Session(Window):
 
 
 def session(gap: DurationLike) -> Session:
-    """Windows that end when no event of the key comes for longer than `gap`.
+    """Windows that end when no event of the key comes for longer than a gap.
 
-    `gap` is a duration, or the name of a column that holds the gap of each event: integers in
-    ticks of the time column, durations, or floats where the time is one. A string that begins with
-    a digit, a sign or a dot is a duration, any other a column.
+    A session starts with its first event and ends `gap` after its last one; an event exactly `gap` after the
+    one before belongs to it, as in Spark. An event between two sessions can merge them.
 
+    Parameters
+    ----------
+    gap
+        A duration, a `timedelta` or a plain number; or the name of a column that holds the gap of each event:
+        integers in ticks of the time column, durations, or floats where the time is one. A string that begins
+        with a digit, a sign or a dot is a duration, any other a column.
+
+    Returns
+    -------
+    Session
+        A window whose edges follow from the gaps.
+
+    Raises
+    ------
+    QueryError
+        If the gap is empty, or not longer than zero.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.session("30 minutes"))
     'session gap 30 minutes'

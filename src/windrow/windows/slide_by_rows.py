@@ -23,7 +23,7 @@ from windrow.windows.base import Window
 
 @dataclass(frozen=True)
 class SlideByRows(Window):
-    """See `slide_by_rows`."""
+    """The events of the last `length`, once every `every_rows` events."""
 
     length: Duration
     every_rows: int
@@ -46,6 +46,28 @@ class SlideByRows(Window):
 def slide_by_rows(length: DurationLike, *, every_rows: int) -> SlideByRows:
     """The events of the last `length` of time, once every `every_rows` events of the key.
 
+    A window holds the events in `(t - length, t]`, where `t` is the time of the event that completes the
+    count.
+
+    Parameters
+    ----------
+    length
+        A duration, a `timedelta`, or a plain number.
+    every_rows
+        How many events come between two windows.
+
+    Returns
+    -------
+    SlideByRows
+        A window that is forward context aware.
+
+    Raises
+    ------
+    QueryError
+        If `length` is not longer than zero, or `every_rows` no whole number from 1 on.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.slide_by_rows("10 minutes", every_rows=100))
     'the last 10 minutes every 100 rows'

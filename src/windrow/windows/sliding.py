@@ -27,7 +27,7 @@ from windrow.windows.rows import Rows, refuse_with_rows, rows_window
 
 @dataclass(frozen=True)
 class Sliding(Window):
-    """See `sliding`."""
+    """Windows of `length`, one more each `every`, shifted by `offset`."""
 
     length: Duration
     every: Duration
@@ -62,9 +62,36 @@ def sliding(
 ) -> Sliding | Rows | Advancing:
     """Windows `[k*every + offset, k*every + offset + length)` for every integer k.
 
-    With `rows` and `every_rows`, windows of that many events, one more every so many events. With
-    `on`, windows on the running maximum of that column; the others are then plain numbers.
+    With `rows` and `every_rows`, windows of a number of events. With `on`, windows on the running maximum of
+    another column.
 
+    Parameters
+    ----------
+    length
+        A duration such as `"1 hour"`, a `timedelta`, or a plain number in the unit of the time column.
+    every
+        How far one window starts behind the one before.
+    offset
+        How far starts lie behind multiples of `every` since the epoch; 0 by default.
+    rows, every_rows
+        Instead of `length` and `every`: how many events a window holds, and after how many the next one
+        starts.
+    on
+        A numeric column that advances with the events, such as kilometres driven; `length`, `every` and
+        `offset` are then plain numbers in its unit. None (default) is the time column.
+
+    Returns
+    -------
+    Sliding, Rows or Advancing
+        A context-free window; one over rows or on a column is forward context free.
+
+    Raises
+    ------
+    QueryError
+        If a length is not longer than zero, or arguments do not go together.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.sliding("1 hour", every="1 second"))
     'sliding 1 hour every 1 second'

@@ -18,7 +18,7 @@ from windrow.windows.base import Window
 
 @dataclass(frozen=True)
 class Snapshot(Window):
-    """See `snapshot`."""
+    """One window for every distinct event time."""
 
     layout = "sessions"
     pointwise = True
@@ -28,8 +28,15 @@ class Snapshot(Window):
 
 
 def snapshot() -> Snapshot:
-    """One window for every distinct event time.
+    """One window, of one tick, for every distinct time at which the key has an event.
 
+    Returns
+    -------
+    Snapshot
+        A context-free window.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.snapshot())
     'snapshot'

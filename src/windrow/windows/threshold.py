@@ -26,7 +26,7 @@ from windrow.windows.stepping import Holds, Stepping
 
 @dataclass(frozen=True)
 class Threshold(Window):
-    """See `threshold`."""
+    """Windows of consecutive events for which `where` holds."""
 
     where: Predicate
     at_least: Duration | None
@@ -69,10 +69,34 @@ def while_it_holds(parameters, state, time, holds):  # type: ignore[no-untyped-d
 def threshold(
     where: PredicateLike, *, at_least: DurationLike | None = None, at_least_rows: int | None = None
 ) -> Threshold:
-    """Windows of consecutive events for which `where` holds.
+    """Windows of consecutive events for which a condition holds.
 
-    `at_least` leaves out windows that are shorter than this, `at_least_rows` those of fewer events.
+    A window starts with the first of them and ends at the time of the first event for which the condition
+    does not hold.
 
+    Parameters
+    ----------
+    where
+        The name of a boolean column, an expression of `pyarrow.compute`, or a function whose parameters are
+        columns.
+    at_least
+        Windows shorter than this are left out: a duration, a `timedelta`, or a plain number. None (default)
+        keeps all.
+    at_least_rows
+        Windows of fewer events are left out; None (default) keeps all.
+
+    Returns
+    -------
+    Threshold
+        A window that is forward context free.
+
+    Raises
+    ------
+    QueryError
+        If `where` is no condition, or one of the others is not greater than zero.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> import pyarrow.compute as pc
     >>> str(wr.threshold(pc.field("speed") > 80, at_least="10 seconds"))

@@ -24,7 +24,7 @@ from windrow.windows.rows import Rows, refuse_with_rows, rows_window
 
 @dataclass(frozen=True)
 class Tumbling(Window):
-    """See `tumbling`."""
+    """Windows of `length`, one after the other, shifted by `offset`."""
 
     length: Duration
     offset: Duration
@@ -56,9 +56,32 @@ def tumbling(
 ) -> Tumbling | Rows | Advancing:
     """Windows `[k*length + offset, (k+1)*length + offset)` for every integer k.
 
-    With `rows`, windows of that many events each. With `on`, windows on the running maximum of that
-    column; `length` and `offset` are then plain numbers.
+    With `rows`, windows of a number of events. With `on`, windows on the running maximum of another column.
 
+    Parameters
+    ----------
+    length
+        A duration such as `"1 minute"`, a `timedelta`, or a plain number in the unit of the time column.
+    offset
+        How far starts lie behind multiples of `length` since the epoch; 0 by default.
+    rows
+        Instead of `length`: how many events a window holds.
+    on
+        A numeric column that advances with the events, such as kilometres driven; `length` and `offset` are
+        then plain numbers in its unit. None (default) is the time column.
+
+    Returns
+    -------
+    Tumbling, Rows or Advancing
+        A context-free window; one over rows or on a column is forward context free.
+
+    Raises
+    ------
+    QueryError
+        If the length is not longer than zero, or arguments do not go together.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> str(wr.tumbling("1 minute", offset="15 seconds"))
     'tumbling 1 minute offset 15 seconds'
