@@ -56,9 +56,24 @@ class Query(QuerySpec):
     def operator(self, options: OperatorOptions) -> Operator:
         """A running operator: `process` batches, `advance` the watermark, take the results.
 
-        Its keywords are the fields of `windrow.options.OperatorOptions`: `mode`, `lateness`, `on_bad`,
-        `max_slices`, `max_ahead` and `store`.
+        Parameters
+        ----------
+        options
+            The fields of `windrow.options.OperatorOptions` as keywords: `mode`, `lateness`, `on_bad`,
+            `max_slices`, `max_ahead` and `store`.
 
+        Returns
+        -------
+        Operator
+            Empty, and independent of other operators of this query.
+
+        Raises
+        ------
+        QueryError
+            If an option is unknown, or its value makes no sense.
+
+        Examples
+        --------
         >>> import windrow as wr, pyarrow as pa
         >>> q = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"n": wr.count()})
         >>> op = q.operator(mode="append", lateness=0)
@@ -71,8 +86,25 @@ class Query(QuerySpec):
         return Operator(self, options)
 
     def restore(self, state: bytes) -> Operator:
-        """The operator that `snapshot` saved; an error if the state is damaged or another query's.
+        """The operator that `snapshot` saved.
 
+        Parameters
+        ----------
+        state
+            What `Operator.snapshot` returned, of a query that computes the same.
+
+        Returns
+        -------
+        Operator
+            In the state of the saved one, with its options.
+
+        Raises
+        ------
+        StateError
+            If the state is damaged, or another query's.
+
+        Examples
+        --------
         >>> import windrow as wr, pyarrow as pa
         >>> q = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"n": wr.count()})
         >>> op = q.operator()
@@ -86,12 +118,29 @@ class Query(QuerySpec):
 
     @keywords_of(SparkOptions)
     def on_spark(self, df: DataFrame, options: SparkOptions) -> DataFrame:
-        """The same answer on Spark: `df` is a batch or a streaming DataFrame, and so is the result.
+        """The same answer on Spark.
 
-        A stream must carry a watermark, on the time column or on the column that `watermark` names. The
-        keywords are the fields of `windrow.options.SparkOptions`: those of `operator` (`max_slices` per
-        bucket), and `side_rows`, `buckets`, `watermark`, `metrics` and `path`.
+        Parameters
+        ----------
+        df
+            A batch or a streaming DataFrame. A stream must carry a watermark, on the time column or on the
+            column that the option `watermark` names.
+        options
+            The fields of `windrow.options.SparkOptions` as keywords: those of `operator` (`max_slices` per
+            bucket), and `side_rows`, `buckets`, `watermark`, `metrics` and `path`.
 
+        Returns
+        -------
+        DataFrame
+            A batch or a stream, as `df` is.
+
+        Raises
+        ------
+        QueryError
+            If an option makes no sense, or Spark cannot answer the query on such a DataFrame.
+
+        Examples
+        --------
         >>> import windrow as wr
         >>> q = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"n": wr.count()})
         >>> def windows(events):

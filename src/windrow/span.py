@@ -24,14 +24,31 @@ ZERO = Duration("0", number=0)
 
 @dataclass(frozen=True)
 class Learned:
-    """See `learned`."""
+    """A release delay that is learned from the lengths of events: their `quantile`."""
 
     quantile: float
 
 
 def learned(quantile: float) -> Learned:
-    """A release delay that follows the data: as long as this share of the events has lasted at most.
+    """A release delay that follows the data: a quantile of the lengths of events seen so far.
 
+    Parameters
+    ----------
+    quantile
+        Which one, above 0 and up to 1; 0.99 waits for all but the longest 1 %.
+
+    Returns
+    -------
+    Learned
+        For the parameter `release` of `span`.
+
+    Raises
+    ------
+    QueryError
+        If `quantile` is no such number.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> wr.span("start", "end", release=wr.learned(0.99)).release
     Learned(quantile=0.99)
@@ -43,7 +60,7 @@ def learned(quantile: float) -> Learned:
 
 @dataclass(frozen=True)
 class Span:
-    """See `span`."""
+    """Which columns hold the lifespan of an event, and how it counts: what `span` makes."""
 
     start: str
     end: str
@@ -86,20 +103,45 @@ def span(
     longest: DurationLike | None = None,
     release: DurationLike | Learned = 0,
 ) -> Span:
-    """The time of events that last, from column `start` up to, but not including, column `end`.
+    """The time of span events, which have a duration: from column `start` up to, but not including, column
+    `end`.
 
-    `contributes` says what an event gives to a window that it overlaps: "whole", all of it; "prorated", the
-    share of its duration that lies inside; "start" or "end", all of it to the windows that hold its first or
-    its last instant. `on_zero="point"` takes an event that ends where it starts as one tick long; else it is a
-    bad row. An event that lasts more than `longest` is a bad row.
+    An event is known once it has ended, so a watermark promises that no event that ends before it is expected
+    any more.
 
-    An event is known once it has ended, and so a watermark speaks of ends: no event that ends before it is
-    expected any more. Windows are given out `release` later, because events that began in them may still last
-    (the paper's time to postpone): a duration, or `learned` from the events seen.
+    Parameters
+    ----------
+    start, end
+        The columns of the first instant and of the one after the last.
+    contributes
+        What an event adds to a window that it overlaps: "whole" (default), all of it; "prorated", the share
+        of its duration that lies inside; "start" or "end", all of it to the windows that hold its first or
+        its last instant.
+    id
+        A column that identifies open events: an event may then come in two rows, one without an end when it
+        starts, and one with the same key and id, without a start, when it ends. Until then it is open. Its
+        values are those of the first row. None (default) for events of one row.
+    on_zero
+        "raise" (default) makes an event that ends where it starts a bad row, "point" takes it as one tick
+        long.
+    longest
+        A longer event is a bad row; None (default) takes events of any length.
+    release
+        How much later windows are emitted, because events that began in them may still be open (the paper's
+        time to postpone): a duration, or `learned` from the events seen; 0 by default.
 
-    With `id`, an event may come in two rows: one without an end when it starts, and one with the same key and id,
-    without a start, when it ends. Until then it counts as going on. Its values are those of the first row.
+    Returns
+    -------
+    Span
+        For the parameter `time` of a query.
 
+    Raises
+    ------
+    QueryError
+        If the columns are not distinct names, or an option makes no sense.
+
+    Examples
+    --------
     >>> import windrow as wr, pyarrow as pa
     >>> calls = pa.table({"since": [1, 2], "until": [4, 9], "antenna": ["a", "a"]})
     >>> q = wr.query(

@@ -41,8 +41,22 @@ from windrow.windows.arguments import require_count
 
 
 class Several:
-    """The aggregate of the last so many rows, for several numbers of rows; an answer with each row.
+    """The aggregate of the last rows, for several numbers of rows at once; an answer with each row.
 
+    Parameters
+    ----------
+    aggregate
+        What is computed.
+    rows
+        How many rows each window has.
+
+    Raises
+    ------
+    QueryError
+        If `rows` is no list of whole numbers from 1 on.
+
+    Examples
+    --------
     >>> import windrow as wr, pyarrow as pa
     >>> from windrow.rolling import Several
     >>> windows = Several(wr.max("x"), rows=[2, 3])
@@ -59,7 +73,18 @@ class Several:
         self._shared = [_Shared(aggregate, group) for group in groups(self._sizes)]
 
     def process(self, events: Any) -> list[pa.Array]:
-        """Take in rows; for each number of rows an answer for each window that ends with one of them."""
+        """Take in rows, all or none.
+
+        Parameters
+        ----------
+        events
+            Anything that speaks Arrow, or an iterator of such batches.
+
+        Returns
+        -------
+        list of pa.Array
+            For each number of rows an answer for each window that ends with one of these rows.
+        """
         batch = one_batch(events, self._aggregate.columns)
         if batch is None:
             return [pa.nulls(0, pa.null()) for _ in self._sizes]

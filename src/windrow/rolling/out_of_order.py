@@ -51,11 +51,28 @@ def slide_to_greatest(inputs, times, begins, rows, state, cells, notes, out):
 
 
 class OutOfOrder:
-    """The aggregate of the last `period` before the greatest time seen, `(greatest - period, greatest]`, for each event.
+    """The aggregate of the last `period` before the greatest time seen, `(greatest - period, greatest]`, for
+    each event.
 
-    An event that is older than that changes nothing, and gets the answer of the window as it is. Events of equal time are
-    combined in the order in which they come. Nulls are no values.
+    An event that is older than that changes nothing, and gets the answer of the window as it is. Events of
+    equal time are combined in order of arrival. Nulls are no values.
 
+    Parameters
+    ----------
+    aggregate
+        What is computed; its partials must have a fixed size.
+    time
+        The time column.
+    period
+        The length of the window: a duration, a `timedelta`, or a plain number.
+
+    Raises
+    ------
+    QueryError
+        If `period` is not longer than zero.
+
+    Examples
+    --------
     >>> import windrow as wr, pyarrow as pa
     >>> from windrow.rolling import OutOfOrder
     >>> window = OutOfOrder(wr.max("x"), time="t", period=10)
@@ -74,7 +91,23 @@ class OutOfOrder:
         self._greatest: Any = None
 
     def process(self, events: Any) -> pa.Array:
-        """Take in events, all or none; an answer for each of them."""
+        """Take in events, all or none.
+
+        Parameters
+        ----------
+        events
+            Anything that speaks Arrow, or an iterator of such batches.
+
+        Returns
+        -------
+        pa.Array
+            An answer for each event.
+
+        Raises
+        ------
+        DataError
+            If an event has no time, or a value that does not fit. Nothing was taken in then.
+        """
         batch = one_batch(events, (self._time, *self._aggregate.columns))
         if batch is None:
             return pa.nulls(0, pa.null() if self._held is None else self._held.bound.type)

@@ -25,15 +25,31 @@ from windrow.windows.arguments import require_count
 
 
 class Rolling:
-    """The aggregate of the last `rows` rows, every `every` rows (1 if not given); the first one when `rows` have come.
+    """The aggregate of the last rows, or of the last length of time, over a stream in order.
 
-    `store` is the name of the store that keeps the partials (see `windrow.stores`), or "auto" for the one that is
-    likely to be fastest. One that the aggregate does not allow is refused, here or when the types of the columns are
-    known. Nulls count as rows, and not as values.
+    Parameters
+    ----------
+    aggregate
+        What is computed. Nulls count as rows, and not as values.
+    rows
+        How many rows a window has; the first one is answered when as many have come.
+    every
+        How far one window lies behind the one before: a number of rows, 1 by default, or a duration where
+        there is a `period`.
+    time, period
+        Instead of `rows`: the time column, by which events must be in order, and the length of a window.
+    store
+        The name of the store that keeps the partials (see `windrow.stores`), or "auto" (default) for the one
+        that is likely to be fastest.
 
-    With `time` and `period` in the place of `rows`, the window is a length of time, and so is `every`; events come in the
-    order of the column `time`, and `process` gives a batch with `start`, `end` and `answer` (see `periods`).
+    Raises
+    ------
+    QueryError
+        If the aggregate does not allow the store, here or when the types of the columns are known, or
+        arguments do not go together.
 
+    Examples
+    --------
     >>> import windrow as wr, pyarrow as pa
     >>> from windrow.rolling import Rolling
     >>> window = Rolling(wr.max("x"), rows=3, store="daba_lite")
@@ -80,7 +96,25 @@ class Rolling:
         self._seen = self._filled = self._place = 0
 
     def process(self, events: Any) -> pa.Array | pa.RecordBatch:
-        """Take in rows, all or none; an answer for each window that ended."""
+        """Take in rows, all or none.
+
+        Parameters
+        ----------
+        events
+            Anything that speaks Arrow, or an iterator of such batches.
+
+        Returns
+        -------
+        pa.Array or pa.RecordBatch
+            An answer for each window that ended; with `time` a batch with the columns `start`, `end` and
+            `answer`.
+
+        Raises
+        ------
+        DataError
+            If a row is bad: without a time, out of order, or with a value that does not fit. Nothing was
+            taken in then.
+        """
         if self._periods is not None:
             return self._periods.process(one_batch(events, self._periods.columns))
         batch = one_batch(events, self._aggregate.columns)
