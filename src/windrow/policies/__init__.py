@@ -123,12 +123,31 @@ class Operator(operators.Operator):
 
     @keywords_of(PolicyOptions)
     def on_spark(self, *frames: DataFrame, options: PolicyOptions) -> DataFrame:
-        """The same operator on Spark: a DataFrame for each input, batch or streaming, and one comes out.
+        """The same operator on Spark.
 
         Rows come to the windows in the order of `time`. In a stream they wait until the watermark has passed
-        them. The keywords are the fields of `windrow.options.PolicyOptions`: `time`, `punctuation`,
-        `side_rows`, `buckets`, `watermark` and `metrics`.
+        them.
 
+        Parameters
+        ----------
+        frames
+            A DataFrame for each input, batch or streaming.
+        options
+            The fields of `windrow.options.PolicyOptions` as keywords: `time`, `punctuation`, `side_rows`,
+            `buckets`, `watermark` and `metrics`.
+
+        Returns
+        -------
+        DataFrame
+            A batch or a stream, as the inputs are.
+
+        Raises
+        ------
+        QueryError
+            If an option makes no sense, or Spark cannot run the operator on such DataFrames.
+
+        Examples
+        --------
         >>> from windrow import policies as wp
         >>> unique = wp.Deduplicate("sliding, count(1000), count(1), partitioned", "id", partition_by="user")
         >>> def once(events):

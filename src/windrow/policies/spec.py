@@ -90,12 +90,12 @@ class _Rows:
 
 
 class Count(_Rows):
-    """See `count`."""
+    """A policy of a number of rows: what `count` makes."""
 
 
 @dataclass(frozen=True)
 class Delta:
-    """See `delta`. One of `number` and `nanoseconds` is set."""
+    """A policy of distance, which `delta` makes. One of `number` and `nanoseconds` is set."""
 
     column: str
     number: int | float | None = None
@@ -123,27 +123,27 @@ class _Period:
 
 
 class Time(_Period):
-    """See `time`."""
+    """A policy of the clock: what `time` makes."""
 
 
 @dataclass(frozen=True)
 class Punct:
-    """See `punct`."""
+    """A policy of punctuations: what `punct` makes."""
 
     def __str__(self) -> str:
         return "punct()"
 
 
 class PartitionCount(_Rows):
-    """See `partition_count`."""
+    """At most `size` subwindows: what `partition_count` makes."""
 
 
 class TupleCount(_Rows):
-    """See `tuple_count`."""
+    """At most `size` rows in all subwindows: what `tuple_count` makes."""
 
 
 class PartitionAge(_Period):
-    """See `partition_age`."""
+    """Subwindows that have not grown for a while are evicted: what `partition_age` makes."""
 
 
 Trigger: TypeAlias = "Count | Delta | Time"
@@ -153,8 +153,25 @@ Selection: TypeAlias = "str | Callable[..., Any]"
 
 
 def count(size: int) -> Count:
-    """A number of rows: how many a window holds, or every how many it is processed.
+    """A policy of a number of rows: how many a window holds, or after how many it is processed.
 
+    Parameters
+    ----------
+    size
+        How many; 0 only as the eviction of a sliding window that keeps no row.
+
+    Returns
+    -------
+    Count
+        For an eviction or a trigger.
+
+    Raises
+    ------
+    QueryError
+        If `size` is no whole number from 0 on.
+
+    Examples
+    --------
     >>> print(count(100))
     count(100)
     """
@@ -162,10 +179,27 @@ def count(size: int) -> Count:
 
 
 def delta(column: str, threshold: DurationLike) -> Delta:
-    """How far the values of a column that never goes back may lie apart.
+    """A policy of the distance between the values of a column that never goes back.
 
-    The threshold is a number in the unit of the column, or a duration for a column of time.
+    Parameters
+    ----------
+    column
+        A column of numbers, dates or timestamps.
+    threshold
+        How far values may lie apart: a number in the unit of the column, or a duration for a column of time.
 
+    Returns
+    -------
+    Delta
+        For an eviction or a trigger.
+
+    Raises
+    ------
+    QueryError
+        If the threshold is negative or not finite.
+
+    Examples
+    --------
     >>> print(delta("ts", "1 minute"))
     delta(ts, 1 minute)
     """
@@ -180,8 +214,25 @@ def delta(column: str, threshold: DurationLike) -> Delta:
 
 
 def time(period: DurationLike) -> Time:
-    """A length of time on the window's clock: `"10 seconds"`, a timedelta, or a number of seconds.
+    """A policy of a length of time on the window's clock.
 
+    Parameters
+    ----------
+    period
+        `"10 seconds"`, a `timedelta`, or a number of seconds.
+
+    Returns
+    -------
+    Time
+        For an eviction or a trigger.
+
+    Raises
+    ------
+    QueryError
+        If the period is not longer than zero.
+
+    Examples
+    --------
     >>> print(time(10.0))
     time(10 seconds)
     """
@@ -189,23 +240,78 @@ def time(period: DurationLike) -> Time:
 
 
 def punct() -> Punct:
-    """A window is full when a punctuation comes; for tumbling windows only."""
+    """A policy of punctuations: a window is full when one comes.
+
+    Returns
+    -------
+    Punct
+        For the eviction of a tumbling window.
+    """
     return Punct()
 
 
 def partition_count(size: int) -> PartitionCount:
-    """At most so many subwindows; one is evicted to make space for another."""
+    """At most `size` subwindows: one is evicted to make space for another.
+
+    Parameters
+    ----------
+    size
+        How many, from 1 on.
+
+    Returns
+    -------
+    PartitionCount
+        For `partition_eviction`.
+
+    Raises
+    ------
+    QueryError
+        If `size` is no whole number from 1 on.
+    """
     return PartitionCount(whole_number(size, "partitionCount", least=1))
 
 
 def tuple_count(size: int) -> TupleCount:
-    """At most so many rows in all subwindows together; whole subwindows are evicted until the next row fits."""
+    """At most `size` rows in all subwindows together: whole subwindows are evicted until the next row fits.
+
+    Parameters
+    ----------
+    size
+        How many, from 1 on.
+
+    Returns
+    -------
+    TupleCount
+        For `partition_eviction`.
+
+    Raises
+    ------
+    QueryError
+        If `size` is no whole number from 1 on.
+    """
     return TupleCount(whole_number(size, "tupleCount", least=1))
 
 
 def partition_age(age: DurationLike) -> PartitionAge:
     """A subwindow that got no row for longer than this is evicted, at the next insertion into any.
 
+    Parameters
+    ----------
+    age
+        `"90 minutes"`, a `timedelta`, or a number of seconds.
+
+    Returns
+    -------
+    PartitionAge
+        For `partition_eviction`.
+
+    Raises
+    ------
+    QueryError
+        If the age is not longer than zero.
+
+    Examples
+    --------
     >>> print(partition_age("90 minutes"))
     partitionAge(90 minutes)
     """
@@ -214,7 +320,7 @@ def partition_age(age: DurationLike) -> PartitionAge:
 
 @dataclass(frozen=True)
 class Tumbling:
-    """See `tumbling`."""
+    """A window that is emptied as a whole: what `tumbling` makes."""
 
     eviction: Eviction
     partitioned: bool = False
@@ -239,7 +345,7 @@ class Tumbling:
 
 @dataclass(frozen=True)
 class Sliding:
-    """See `sliding`."""
+    """A window of the most recent rows: what `sliding` makes."""
 
     eviction: Trigger
     trigger: Trigger
@@ -275,6 +381,31 @@ def tumbling(
 ) -> Tumbling:
     """A window that is emptied as a whole when it is full.
 
+    Parameters
+    ----------
+    eviction
+        When it is full: `count`, `delta`, `time` or `punct`.
+    partitioned
+        Whether each key has a subwindow of its own; False by default.
+    partition_eviction
+        When whole subwindows are evicted: `partition_count`, `tuple_count` or `partition_age`; None (default)
+        for never.
+    selection
+        Which subwindow is evicted: "least recently updated" (default), "least frequently updated", "oldest",
+        or a function.
+
+    Returns
+    -------
+    Tumbling
+        The window as a value; printed, it is the text that `parse` reads.
+
+    Raises
+    ------
+    QueryError
+        If policies do not go together.
+
+    Examples
+    --------
     >>> print(tumbling(count(100), partitioned=True, partition_eviction=partition_count(1000)))
     tumbling, count(100), partitioned, partitionCount(1000)
     """
@@ -291,8 +422,34 @@ def sliding(
 ) -> Sliding:
     """A window of the most recent rows, processed whenever its trigger says so.
 
-    `sliding(count(0), ..)` keeps no row: one side of a one-sided join.
+    Parameters
+    ----------
+    eviction
+        Which rows it holds: `count`, `delta` or `time`. With `count(0)` it keeps none: one side of a
+        one-sided join.
+    trigger
+        When it is processed: `count`, `delta` or `time`.
+    partitioned
+        Whether each key has a subwindow of its own; False by default.
+    partition_eviction
+        When whole subwindows are evicted: `partition_count`, `tuple_count` or `partition_age`; None (default)
+        for never.
+    selection
+        Which subwindow is evicted: "least recently updated" (default), "least frequently updated", "oldest",
+        or a function.
 
+    Returns
+    -------
+    Sliding
+        The window as a value; printed, it is the text that `parse` reads.
+
+    Raises
+    ------
+    QueryError
+        If policies do not go together.
+
+    Examples
+    --------
     >>> print(sliding(count(100), count(10)))
     sliding, count(100), count(10)
     """

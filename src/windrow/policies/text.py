@@ -40,8 +40,26 @@ _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def parse(text: str) -> specs.Spec:
-    """The spec that a text describes.
+    """The window that a text describes; `str` of a window is such a text.
 
+    Parameters
+    ----------
+    text
+        Such as `"tumbling, count(100)"` or `"sliding, count(100), count(10), partitioned, partitionAge(1
+        hour)"`.
+
+    Returns
+    -------
+    Tumbling or Sliding
+        The window as a value.
+
+    Raises
+    ------
+    QueryError
+        If the text is no window; the message points at the character where it goes wrong.
+
+    Examples
+    --------
     >>> spec = parse("sliding, count(100), count(10), partitioned, partitionAge(1 hour)")
     >>> spec.trigger
     Count(size=10)

@@ -51,14 +51,29 @@ _EVERY_WINDOW = frozenset(events.NAMES) - events.TUMBLING - events.SLIDING
 class Window(Handled):
     """What tumbling and sliding windows have in common.
 
-    spec             policies, as a value or as text
-    schema           of the rows to come
-    partition_by     the columns whose values make a partition, where the spec is partitioned
-    clock            for policies of time; the machine's own by default
-    partial_windows  whether triggers before a subwindow was full for the first time are delivered
-    columns          the columns to keep of each row; all by default
-    aggregates       windrow's aggregates by name, computed by the window: rows are then not kept
-    summarizer       makes a summarizer for each subwindow of a tumbling window: rows are then not kept
+    Parameters
+    ----------
+    spec
+        Policies, as a value or as text.
+    schema
+        The schema of the rows to come.
+    partition_by
+        The columns whose values make a partition, where the spec is partitioned; None by default.
+    clock
+        For policies of time; None (default) is the machine's own clock.
+    partial_windows
+        Whether triggers before a subwindow was full for the first time are delivered; True by default.
+    columns
+        The columns to keep of each row; None (default) keeps all.
+    aggregates
+        windrow's aggregates by name, computed by the window: rows are then not kept. None by default.
+    summarizer
+        Makes a summarizer for each subwindow of a tumbling window: rows are then not kept. None by default.
+
+    Raises
+    ------
+    QueryError
+        If the spec is none, is of the other kind, or does not go with the other arguments.
     """
 
     # The clock's next call, which `__del__` takes back, even of a window that could not be made.
@@ -103,7 +118,23 @@ class Window(Handled):
     # -- rows, punctuations and the clock ----------------------------------------------------------
 
     def insert(self, rows: pa.RecordBatch | pa.Table) -> Tape:
-        """Take rows in; the events that were asked for with `record`."""
+        """Insert rows.
+
+        Parameters
+        ----------
+        rows
+            A record batch or a table with the window's schema.
+
+        Returns
+        -------
+        Tape
+            The events that `record` named.
+
+        Raises
+        ------
+        DataError
+            If a row is refused: no row was inserted then.
+        """
         if not isinstance(rows, (pa.RecordBatch, pa.Table)):
             raise QueryError(
                 f"a window takes record batches and tables of pyarrow, not {type(rows).__name__}"

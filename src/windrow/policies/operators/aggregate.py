@@ -35,8 +35,30 @@ from windrow.schema import require_columns
 
 
 class Aggregate(Windowed):
-    """Aggregates of each window that is due, or of each group in it. `aggregates` are windrow's, by the names of their columns.
+    """Aggregates of each window that is due, or of each group in it.
 
+    Parameters
+    ----------
+    window
+        Its policies, as a value or as text.
+    aggregates
+        windrow's aggregates by the names of their columns.
+    group_by
+        Columns whose values make a group of rows in each window; None (default) for one row a window.
+    partition_by
+        The columns whose values make a partition, where the window is partitioned; None by default.
+    clock
+        For policies of time; None (default) is the machine's own clock.
+    partial_windows
+        Whether triggers before a subwindow was full for the first time count; True by default.
+
+    Raises
+    ------
+    QueryError
+        If there is no aggregate, or two columns of the output would have one name.
+
+    Examples
+    --------
     >>> import pyarrow as pa, windrow as wr
     >>> from windrow import policies as wp
     >>> trades = pa.table({"tid": ["x", "y", "x", "x"], "value": [1, 2, 4, 8]})

@@ -61,8 +61,26 @@ def mark_first(key, keys, low, high, fresh):  # type: ignore[no-untyped-def]
 
 
 class Deduplicate(Windowed):
-    """Rows without those that are like one in their window. Without `by`, all columns are compared.
+    """Rows without those that have a duplicate in their window.
 
+    Parameters
+    ----------
+    window
+        Its policies, as a value or as text.
+    by
+        The columns that are compared; None (default) for all.
+    partition_by
+        The columns whose values make a partition, where the window is partitioned; None by default.
+    clock
+        For policies of time; None (default) is the machine's own clock.
+
+    Raises
+    ------
+    QueryError
+        If the operator does not take such a window.
+
+    Examples
+    --------
     >>> import pyarrow as pa
     >>> from windrow import policies as wp
     >>> calls = pa.table({"x": [1, 1, 2, 3, 1, 1]})

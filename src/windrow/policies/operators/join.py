@@ -76,6 +76,34 @@ def _refusal(window: Tumbling | Sliding) -> str | None:
 class Join(Operator):
     """Rows of two streams that meet in windows, as pairs; in outer joins also rows that met none.
 
+    Parameters
+    ----------
+    left, right
+        The sliding windows of both sides, as values or as text; `count(0)` keeps no row of a side.
+    on
+        Columns whose values must be equal: names, or (left, right) pairs of names. None by default.
+    match
+        A function of two tables of pairs that says of each pair whether it belongs together; None (default)
+        takes all.
+    how
+        "inner" (default), "left", "right" or "full": the sides of which unmatched rows are emitted, too.
+    unmatched
+        "together" (default) emits them with the pairs, "apart" on an output port of their own.
+    partition_by
+        Columns whose values make a partition, as `on`; none by default.
+    clock
+        For policies of time; None (default) is the machine's own clock.
+    suffix
+        What is added to the names of columns of the right side that the left one has, too; "_right" by
+        default.
+
+    Raises
+    ------
+    QueryError
+        If a join does not take such windows, or an option makes no sense.
+
+    Examples
+    --------
     >>> import pyarrow as pa
     >>> from windrow import policies as wp
     >>> join = wp.Join("sliding, count(10), count(1)", "sliding, count(0), count(1)", on="id")

@@ -45,8 +45,28 @@ def _comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 class Sort(Windowed):
-    """Windows in order, or a stream that is out of order by no more than a window. `by` is a column, a (column, "descending") pair, or a list of these.
+    """Windows in order, or a stream that is out of order by no more than a window.
 
+    Parameters
+    ----------
+    window
+        Its policies, as a value or as text.
+    by
+        A column, a (column, "descending") pair, or a list of these.
+    partition_by
+        The columns whose values make a partition, where the window is partitioned; None by default.
+    clock
+        For policies of time; None (default) is the machine's own clock.
+    partial
+        Whether the rows that are left are emitted when the stream ends; True by default.
+
+    Raises
+    ------
+    QueryError
+        If the operator does not take such a window, or `by` is no order.
+
+    Examples
+    --------
     >>> import pyarrow as pa
     >>> from windrow import policies as wp
     >>> readings = pa.table({"x": [3, 1, 2, 5, 4, 6]})

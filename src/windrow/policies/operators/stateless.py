@@ -31,6 +31,18 @@ def _computed(table: pa.Table, columns: dict[str, pc.Expression]) -> pa.Table:
 class Filter(_Stateless):
     """The rows for which an Arrow expression holds.
 
+    Parameters
+    ----------
+    where
+        A boolean expression; a row for which it is null is left out.
+
+    Raises
+    ------
+    QueryError
+        If `where` is no expression.
+
+    Examples
+    --------
     >>> import pyarrow as pa, pyarrow.compute as pc
     >>> from windrow import policies as wp
     >>> small = wp.Filter(pc.field("x") < 3)
@@ -56,8 +68,22 @@ class Filter(_Stateless):
 
 
 class Project(_Stateless):
-    """Columns computed from each row: Arrow expressions by name; `keep` says that the old columns stay.
+    """Columns that are computed from each row.
 
+    Parameters
+    ----------
+    columns
+        Arrow expressions by the names of their columns.
+    keep
+        Whether the columns of the input stay, too; False by default.
+
+    Raises
+    ------
+    QueryError
+        If one of `columns` is no expression.
+
+    Examples
+    --------
     >>> import pyarrow as pa, pyarrow.compute as pc
     >>> from windrow import policies as wp
     >>> wp.Project({"y": pc.field("x") * 2}, keep=True).process(pa.table({"x": [1, 5]}))[0].table.to_pylist()
