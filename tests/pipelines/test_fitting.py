@@ -197,6 +197,18 @@ def test_a_source_that_is_wrong_does_not_hide_the_rest(write: Any) -> None:
     assert [problem.partition(": ")[0] for problem in problems(write(text))] == ["2:3", "9:25"]
 
 
+@pytest.mark.parametrize("field", ["watermark", "sink"])
+def test_a_field_that_is_missing_does_not_hide_the_rest(write: Any, field: str) -> None:
+    text = SOUND.replace("key: user", "key: usr")
+    lines = [line for line in text.splitlines(keepends=True) if not line.startswith(field)]
+    missing, key = problems(write("".join(lines)))
+    assert missing.startswith(f"1:1: a pipeline needs {field}: its fields are source,")
+    assert key.endswith(
+        "query.key: there is no column 'usr'; did you mean 'user'? The columns are 'ts', 'day', "
+        "'user', 'amount', 'cents', 'paid', 'wait'"
+    )
+
+
 def test_columns_are_found_where_a_source_has_all_its_fields_behind_its_name(write: Any) -> None:
     declared = SOUND[SOUND.index("  kafka") : SOUND.index("watermark")]
     inner = declared.replace("  kafka: payments", "  kafka:\n    topic: payments").replace("\n  s", "\n    s")

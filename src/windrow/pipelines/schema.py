@@ -80,7 +80,8 @@ def load(path: str | os.PathLike[str]) -> Pipeline:
     found = root.fields(_FIELDS, what="a pipeline", problems=problems)
     missing = [name for name in _NEEDED if name not in found]
     if missing and not problems:
-        raise root.problem(f"a pipeline needs {' and '.join(missing)}: its fields are {', '.join(_FIELDS)}")
+        needed = f"a pipeline needs {' and '.join(missing)}: its fields are {', '.join(_FIELDS)}"
+        problems += root.problem(needed).problems
     parts = together(
         {name: partial(_READERS[name], v) for name, v in found.items() if name != "query"}, problems
     )
