@@ -209,6 +209,35 @@ def test_a_field_that_is_missing_does_not_hide_the_rest(write: Any, field: str) 
     )
 
 
+def test_a_column_of_an_unknown_type_does_not_hide_the_rest(write: Any) -> None:
+    text = SOUND.replace("user: string", "user: strng").replace(
+        "{n: count}", "{n: {sum: amont}, m: {sum: user}}"
+    )
+    type_, column = problems(write(text))
+    assert "schema.user: there is no type 'strng'; did you mean 'string'?" in type_
+    assert "query.aggregates.n: there is no column 'amont'; did you mean 'amount'?" in column
+
+
+def test_what_parts_need_of_each_other_is_told_with_the_rest(write: Any) -> None:
+    text = SOUND.replace("key: user", "key: usr").replace("checkpoint: out/checkpoint\n", "")
+    checkpoint, key = problems(write(text))
+    assert checkpoint.startswith("1:1: a checkpoint is needed")
+    assert key.startswith("8:8: query.key: there is no column 'usr'")
+    # A sink that cannot be read may need none.
+    found, sink = problems(write(text.replace("sink: {parquet", "sink: {parqet")))
+    assert found == key
+    assert sink.startswith("11:7: sink: 'parqet' is not a sink; did you mean 'parquet'?")
+
+
+def test_a_wrong_trigger_does_not_hide_the_rest(write: Any) -> None:
+    text = SOUND.replace("key: user", "key: usr") + "trigger: 5 secnds\n"
+    key, trigger = problems(write(text))
+    assert key.startswith("8:8: query.key: there is no column 'usr'")
+    assert trigger.startswith(
+        "13:10: trigger: trigger '5 secnds': unknown unit 'secnds'; did you mean 'second'?"
+    )
+
+
 def test_columns_are_found_where_a_source_has_all_its_fields_behind_its_name(write: Any) -> None:
     declared = SOUND[SOUND.index("  kafka") : SOUND.index("watermark")]
     inner = declared.replace("  kafka: payments", "  kafka:\n    topic: payments").replace("\n  s", "\n    s")

@@ -272,7 +272,7 @@ WRONG = [
         "checkpoint: $" + "{NOWHERE}",
         "9:13: checkpoint: there is no environment variable NOWHERE",
     ),
-    ("checkpoint: out", "trigger: soon\ncheckpoint: out", "1:1: trigger 'soon' is not a duration"),
+    ("checkpoint: out", "trigger: soon\ncheckpoint: out", "9:10: trigger: trigger 'soon' is not a duration"),
     ("sink: {", "sink: {{", "9:1: this is not YAML: expected ',' or '}'"),
     ("time: ts", "time: !!python/name:os.system ts", "4:9: query.time: 'ts' cannot be read"),
     (SOUND, "", "1:1: the file is empty"),

@@ -39,12 +39,13 @@ def misfits(found: Mapping[str, Value], parts: Mapping[str, Any], asked: Mapping
     try:
         source = _fields(found["source"])
         place = source["schema"]
-        schema = _declared(place, source, problems)
+        schema, unread = _declared(place, source, problems)
         query_fields = found["query"].fields(problems=[])
     except (KeyError, SpecError):  # nothing is declared, or what was wrong with it has been told
         return problems
     if schema is not None:
-        _Fitting(found, parts, asked, query_fields, schema, place, problems).check(in_kafka="kafka" in source)
+        fitting = _Fitting(found, parts, asked, query_fields, schema, unread, place, problems)
+        fitting.check(in_kafka="kafka" in source)
     return problems
 
 
@@ -57,14 +58,17 @@ def _fields(source: Value) -> dict[str, Value]:
     return {**fields, **(inner[0] if inner else {})}
 
 
-def _declared(place: Value, source: Mapping[str, Value], problems: list[str]) -> pa.Schema | None:
-    """The columns of a source; None if they cannot be read."""
+def _declared(
+    place: Value, source: Mapping[str, Value], problems: list[str]
+) -> tuple[pa.Schema | None, list[str]]:
+    """The columns of a source, None if they cannot be read; and the names of those that have no type that can."""
     is_avro = "format" in source and source["format"].scalar() == "avro"
     if place.is_mapping and not is_avro:
         columns = {name: _tried(v, problems, partial(_type, v)) for name, v in place.fields().items()}
-        return None if None in columns.values() else pa.schema(columns)
+        unread = [name for name, type_ in columns.items() if type_ is None]
+        return pa.schema({name: type_ for name, type_ in columns.items() if type_ is not None}), unread
     read = avro_columns if is_avro else sql_columns
-    return _tried(place, problems, lambda: read("" if place.is_mapping else place.text("a schema")))
+    return _tried(place, problems, lambda: read("" if place.is_mapping else place.text("a schema"))), []
 
 
 def _type(value: Value) -> pa.DataType:
@@ -91,6 +95,7 @@ class _Fitting:
     asked: Mapping[str, Any]
     query: Mapping[str, Value]
     schema: pa.Schema
+    unread: list[str]
     declared: Value
     problems: list[str]
 
@@ -111,7 +116,7 @@ class _Fitting:
         dedupe = self.parts.get("dedupe")
         if dedupe is not None:
             self._has(self.found["dedupe"].mention(dedupe.id), (dedupe.id,))
-        if not self.problems and "query" in self.parts:
+        if not self.problems and not self.unread and "query" in self.parts:
             spec, place = self.parts["query"], self.found["query"]
             self._prepared(place, key=spec.key, windows=spec.windows, aggregates=spec.aggregates)
             buckets = self.asked.get("buckets", 16)
@@ -176,10 +181,11 @@ class _Fitting:
             self._prepared(place.mention(columns[0]) if len(columns) == 1 else place, named, **parts)
 
     def _has(self, place: Value, columns: tuple[str, ...]) -> bool:
-        missing = [name for name in columns if name not in self.schema.names]
-        for name in missing:
-            self._wrong(place.mention(name), no_such_column(name, self.schema.names))
-        return not missing
+        names = [*self.schema.names, *self.unread]
+        for name in columns:
+            if name not in names:
+                self._wrong(place.mention(name), no_such_column(name, names))
+        return set(columns) <= set(self.schema.names)
 
     def _prepared(
         self,

@@ -32,12 +32,14 @@ from windrow.pipelines.fitting import misfits
 from windrow.pipelines.spec import (
     SINKS,
     SOURCES,
+    ConsoleSink,
     Dedupe,
     FileSource,
     ParquetSink,
     Pipeline,
     ReplaySource,
     Watermark,
+    require_trigger,
 )
 from windrow.span import span
 from windrow.spec import QuerySpec
@@ -91,17 +93,19 @@ def load(path: str | os.PathLike[str]) -> Pipeline:
     unfit = misfits(found, parts, asked)
     # What is wrong with one part of the query is told of that part, and not of the whole query again.
     told = {problem.partition(": query.")[2].partition(": ")[2] for problem in unfit} - {""}
-    problems = [p for p in problems if p.partition(": query: ")[2] not in told]
-    if problems or unfit:
-        raise SpecError(sorted({*problems, *unfit}, key=partial(_place, str(path))))
+    problems = [p for p in problems if p.partition(": query: ")[2] not in told] + unfit
     parts["options"] = {name: asked[name] for name in OPTIONS if name in asked}
     parts.setdefault("name", Path(path).stem)
-    folder = Path(path).resolve().parent
+    # Whether parts go together is asked where some of them are missing or wrong, too.
+    stand_ins = {"source": None, "query": None, "watermark": None, "sink": ConsoleSink()}
     try:
-        pipeline = Pipeline(**parts)
+        pipeline = Pipeline(**(stand_ins | parts))
     except QueryError as problem:
-        raise root.problem(str(problem)) from None
-    return _at(pipeline, folder)
+        if parts.keys() >= found.keys() - {"query"}:
+            problems += root.problem(str(problem)).problems
+    if problems:
+        raise SpecError(sorted(set(problems), key=partial(_place, str(path))))
+    return _at(pipeline, Path(path).resolve().parent)
 
 
 def _place(file: str, problem: str) -> tuple[int, int, str]:
@@ -178,13 +182,22 @@ def _text(what: str) -> Callable[[Value], str]:
     return lambda value: value.text(what)
 
 
+def _trigger(value: Value) -> str:
+    found = value.text("a trigger")
+    try:
+        require_trigger(found)
+    except QueryError as problem:
+        raise value.problem(str(problem)) from None
+    return found
+
+
 _READERS: dict[str, Callable[[Value], Any]] = {
     "source": lambda value: call(value, SOURCES, what="source"),
     "sink": lambda value: call(value, SINKS, what="sink"),
     "watermark": _made(Watermark, "a watermark"),
     "dedupe": _made(Dedupe, "dedupe"),
     "checkpoint": _text("a checkpoint"),
-    "trigger": _text("a trigger"),
+    "trigger": _trigger,
     "settings": lambda value: Form("a pipeline", Pipeline).argument("settings", value),
     "name": _text("a name"),
 }

@@ -177,21 +177,27 @@ class Pipeline:
                 "with dedupe, rows behind the watermark are dropped before they can be late: "
                 "give the time to the delay of the watermark instead of lateness"
             )
-        if self.trigger not in (None, "available_now"):
-            milliseconds(self.trigger, what="trigger")
+        if self.trigger is not None:
+            require_trigger(self.trigger)
 
 
 SOURCES = {"kafka": KafkaSource, "files": FileSource, "replay": ReplaySource}
 SINKS = {"kafka": KafkaSink, "parquet": ParquetSink, "postgres": PostgresSink, "console": ConsoleSink}
 
 
-def milliseconds(duration: DurationLike | None, *, what: str) -> int:
+def require_trigger(trigger: str) -> None:
+    """A QueryError unless micro-batches can begin like that."""
+    if trigger != "available_now":
+        milliseconds(trigger, what="trigger")
+
+
+def milliseconds(duration: DurationLike, *, what: str) -> int:
     """A length of time as Spark wants it: in whole milliseconds.
 
     >>> milliseconds("1 minute 30 seconds", what="delay")
     90000
     """
-    nanoseconds = parse_duration("" if duration is None else duration, what=what).nanoseconds
+    nanoseconds = parse_duration(duration, what=what).nanoseconds
     if nanoseconds is None or nanoseconds % 1_000_000:
         raise QueryError(
             f'{what} must be a length of time in whole milliseconds, such as "10 seconds", not {duration!r}'
