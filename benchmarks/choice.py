@@ -26,7 +26,7 @@ from windrow.aggregates.base import Aggregate
 from windrow.aggregates.extremes import PLAIN
 from windrow.engine.cutting import Cells
 from windrow.engine.partials import Numbers, store_for
-from windrow.engine.spanning.across import Crossed, Extent, crossed_by
+from windrow.engine.spanning.carry_over import Crossings, Extent, crossed_by
 from windrow.engine.spanning.placing import Ranges
 from windrow.engine.store_compatibility import chosen
 from windrow.engine.windows import ClosedWindows
@@ -292,13 +292,13 @@ def spanning_constants(scale: Scale) -> Iterator[str]:
         low = generator.integers(0, slices - length, events)
         key = generator.integers(0, keys, events)
         ranges = Ranges(np.arange(1, events + 1), low, low + length - 1, key, np.arange(slices) * keys, keys)
-        crossed = Crossed(PLAIN["max", "i"], 1, np.dtype(np.int64))
+        crossed = Crossings(PLAIN["max", "i"], 1, np.dtype(np.int64))
         crossed.repack(np.empty(0, np.int64), slices, keys, slice(0, 0))
         extent = Extent(*crossed_by(ranges.low, ranges.high))
         rows.append([events * length, 0, 0])
-        times.append(1e9 * min(seconds(partial(crossed.note_each, ranges, values)) for _ in range(3)))
+        times.append(1e9 * min(seconds(partial(crossed.fold_at_each, ranges, values)) for _ in range(3)))
         for height in (3, 6, 9):
-            tree = partial(crossed.note_in_tree, ranges, values, extent, np.arange(keys), key, height)
+            tree = partial(crossed.fold_through_tree, ranges, values, extent, np.arange(keys), key, height)
             rows.append([0, events * (height + length / 2**height), extent.slices * keys])
             times.append(1e9 * min(seconds(tree) for _ in range(3)))
     for name, cost in zip(("NOTE", "NODE", "HANDED_DOWN"), fitted(rows, times), strict=True):

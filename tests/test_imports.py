@@ -18,7 +18,6 @@ import pytest
 KNOTS = [
     {"engine.emission", "engine.engine", "engine.input_batches"},
     {"engine.runs.changing", "engine.runs.endings", "engine.runs.engine"},
-    {"engine.spanning.engine", "engine.spanning.partial_batches"},
 ]
 
 
@@ -68,7 +67,9 @@ print(*sys.modules)
 """
 COMPILER = {"numba", "llvmlite", "windrow.engine.native", "windrow.engine.checking"}
 ARROW = {"pyarrow.acero", "pyarrow.dataset"}
-ORDERED, SESSIONS, SPANS = (f"windrow.engine.{part}.engine" for part in ("ordered", "runs", "spanning"))
+ORDERED, SESSIONS, SPANS = (
+    f"windrow.engine.{part}" for part in ("ordered.engine", "runs.engine", "spanning.spans")
+)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ import windrow as wr
 from tests.referee import assert_same
 from tests.referee.span_strategies import span_streams
 from windrow.engine.exchange import obstacle, slice_schema, slices_of
-from windrow.engine.spanning.partial_batches import go_on
 from windrow.query import Query
 
 WHOLE = wr.span("since", "until")
@@ -45,7 +44,7 @@ def answered(query: Query, table: pa.Table, *, at_once: int, rows: int) -> pa.Ta
         operator.take_slices(slices.slice(begin, rows).combine_chunks().to_batches()[0])
         if begin + rows < len(slices):
             following = slices["#first"][begin + rows].as_py()
-            go_on(operator.engines[0], following)  # type: ignore[arg-type]
+            operator.engines[0].spans.reach(following)  # type: ignore[union-attr]
             given.append(operator.complete_to(following))
     return pa.concat_tables([*given, operator.finish()])
 

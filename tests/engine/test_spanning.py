@@ -17,8 +17,8 @@ from tests.referee import assert_same, oracle
 from tests.referee.spans import learned_delay
 from windrow.aggregates.extremes import PLAIN
 from windrow.durations import parse_duration
-from windrow.engine.spanning import across
-from windrow.engine.spanning.across import Balance, Crossed, Extent, crossed_by
+from windrow.engine.spanning import carry_over
+from windrow.engine.spanning.carry_over import Crossings, Differences, Extent, crossed_by
 from windrow.engine.spanning.placing import Ranges
 from windrow.engine.spanning.release import Release
 from windrow.measure import Measure
@@ -29,7 +29,7 @@ SLICES = 40
 
 
 def crossed(keys):
-    found = Crossed(PLAIN["max", "i"], 1, np.dtype(np.int64))
+    found = Crossings(PLAIN["max", "i"], 1, np.dtype(np.int64))
     found.repack(np.empty(0, np.int64), SLICES, keys, slice(0, 0))
     return found
 
@@ -44,10 +44,10 @@ def test_a_tree_of_any_height_notes_what_each_slice_notes(data, keys, height):
     ranges = Ranges(np.arange(1, len(low) + 1), low, high, key, np.arange(SLICES) * keys, keys)
     values = [np.arange(len(rows)) * 7 % 5]
     plain, tree = crossed(keys), crossed(keys)
-    plain.note_each(ranges, values)
+    plain.fold_at_each(ranges, values)
     extent = Extent(*crossed_by(low, high))
     if extent.runs:
-        tree.note_in_tree(ranges, values, extent, np.arange(keys), key, height)
+        tree.fold_through_tree(ranges, values, extent, np.arange(keys), key, height)
     assert tree.n.tolist() == plain.n.tolist()
     assert tree.fields[0][tree.n > 0].tolist() == plain.fields[0][plain.n > 0].tolist()
 
@@ -108,9 +108,9 @@ def test_a_release_is_learned_from_events_in_two_rows_once_they_are_over():
     operator = asked(id="x", release=wr.learned(1.0)).operator()
     nothing = pa.array([None], pa.int64())
     operator.process(pa.table({"since": [0], "until": nothing, "x": [1]}))
-    assert operator.lasting.release.delay == 0
+    assert operator.span_input.release.delay == 0
     operator.process(pa.table({"since": nothing, "until": [100], "x": [1]}))
-    assert operator.lasting.release.delay == 100
+    assert operator.span_input.release.delay == 100
 
 
 def test_a_fixed_delay_is_what_the_user_said():
@@ -317,9 +317,11 @@ def test_explain_and_engine_agree_on_what_can_be_taken_out_again(type_):
     query = wr.query(time=wr.span("since", "until"), windows={"w": wr.tumbling(5)}, aggregates={"own": own})
     operator = query.operator()
     operator.prepare(schema)
-    (across,) = operator.engines[0].across.values()
-    assert ("noted twice" in query.explain(schema)) == isinstance(across, Balance)
-    assert isinstance(across, Balance) == (type_ == pa.int64())
+    engine = operator.engines[0]
+    (own,) = engine.binding.in_order[1:]
+    is_difference = isinstance(engine.spans.carry_overs[id(own)], Differences)
+    assert ("noted twice" in query.explain(schema)) == is_difference
+    assert is_difference == (type_ == pa.int64())
     assert "as its types allow" in query.explain()
 
 
@@ -377,22 +379,22 @@ def replayed(query, tables, **options):
 
 @pytest.mark.parametrize("every", [1, 2, 7])
 def test_what_goes_on_is_the_same_from_any_mark_on(every, monkeypatch):
-    monkeypatch.setattr(across, "MARK_CELLS", 1)
-    monkeypatch.setattr(across, "FEWEST_SLICES", every)
+    monkeypatch.setattr(carry_over, "MARK_CELLS", 1)
+    monkeypatch.setattr(carry_over, "FEWEST_SLICES", every)
     query, tables = span_query(), list(late_stream(300, 12))
     assert_same(oracle(query, pa.concat_tables(tables)), replayed(query, tables, lateness=400))
 
 
 def test_a_call_walks_through_few_slices_however_many_are_held(monkeypatch):
-    monkeypatch.setattr(across, "MARK_CELLS", 64)
+    monkeypatch.setattr(carry_over, "MARK_CELLS", 64)
     walked = []
-    walk = Balance._walk
+    walk = Differences._walk
 
     def counted(self, total, starts, slots, keys):
         walked.append(len(slots))
         return walk(self, total, starts, slots, keys)
 
-    monkeypatch.setattr(Balance, "_walk", counted)
+    monkeypatch.setattr(Differences, "_walk", counted)
     most = []
     for history in (1_000, 8_000):
         operator = span_query().operator(mode="update", lateness=2 * history)

@@ -83,5 +83,5 @@ def test_sessions_of_events_that_last_have_slices_of_their_own():
     found = shared(asked(windows, wr.span("a", "b")))
     assert found == [
         ("sessions", ["s", "t"]),
-        ("spanning", ["w", "v"]),
+        ("aligned", ["w", "v"]),
     ]

@@ -11,8 +11,10 @@ due(watermark)       windows due -> merge slices -> lower; pass_to(watermark) le
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -21,11 +23,12 @@ import pyarrow.compute as pc
 from windrow.aggregates.base import Aggregate
 from windrow.aggregates.count import COUNT
 from windrow.engine.arrays import ascending
+from windrow.engine.binding import Answer
 from windrow.engine.completeness import first_complete, first_start, next_after
 from windrow.engine.cutting import Cells, Cut, Runs, cut, cut_by_slices
 from windrow.engine.edges import Edges, neighbours
 from windrow.engine.emission import Emission, Ledger
-from windrow.engine.engine import IDLE_BYTES, Engine, Foldable
+from windrow.engine.engine import IDLE_BYTES, Engine, Foldable, Merged
 from windrow.engine.input_batches import EventBatch, PartialBatch
 from windrow.engine.keys import Keys
 from windrow.engine.partials import Log, Multisets, Numbers, Store
@@ -65,11 +68,11 @@ class Aligned(Engine):
         self.ready: list[pa.RecordBatch] = []
         self.fresh_seen = False
         # Where the slices begin that hold what is fresh: each at least once, and perhaps others.
-        self._touched: list[np.ndarray] = []
+        self.touches: list[np.ndarray] = []
         self.threshold: Tick = self.lowest
         self._evicted_to: Tick = self.lowest
         self.kept_from: Tick | None = None
-        self._edges = Edges(self.windows)
+        self.edges = Edges(self.windows)
         self._emission: Emission | None = None
         self._some_ended = False
 
@@ -77,6 +80,8 @@ class Aligned(Engine):
 
     def too_late(self, incoming: EventBatch | PartialBatch) -> tuple[np.ndarray, np.ndarray] | None:
         """Masks of the events whose windows are all final, and of those among them that have a window."""
+        if self.spans is not None:
+            return self.spans.too_late(incoming)
         if incoming.scan[0] >= self.threshold:
             return None
         return self.missed(incoming.times, incoming.times)
@@ -115,6 +120,9 @@ class Aligned(Engine):
 
     def _stage(self, incoming: EventBatch | PartialBatch, staged: Staged) -> None:
         """Cut events into slices and fold them, or join slices of elsewhere to those that are here."""
+        if self.spans is not None:
+            self.spans.stage(incoming, staged)
+            return
         if isinstance(incoming, EventBatch):
             self.require_room(len(incoming))
             self._prepare_events(incoming, staged)
@@ -145,10 +153,10 @@ class Aligned(Engine):
                 self.presence.fold(segments, [], ())
             inside = segments.located()[0] if self.windows.may_leave_gaps else None
             self.keep(foldable, numbers, inside)
-            rows = self._revising(times)
+            rows = self.revising(times)
             if len(rows):
                 self.fresh.fold(segments.only(rows), [], ())
-                self._touch(starts[starts < self.watermark])
+                self.touch(starts[starts < self.watermark])
 
         staged.on_commit(commit)
 
@@ -183,10 +191,10 @@ class Aligned(Engine):
 
         def commit() -> None:
             self.presence.join(cells, [], parcel.sizes)
-            rows = self._revising(parcel.times)
+            rows = self.revising(parcel.times)
             if len(rows):
                 self.fresh.join(cells[rows], [], parcel.sizes[rows])
-                self._touch(starts[starts < self.watermark])
+                self.touch(starts[starts < self.watermark])
 
         staged.on_commit(commit)
 
@@ -196,7 +204,7 @@ class Aligned(Engine):
         """Which times lie in which slice; where the slices that are hit begin and end, and whether they lie
         in some window (None: all do)."""
         low, high, ordered = scan
-        edges = self.slices.reconcile(self._edges.enclosing(times, low, high, self.clamp(self.highest)))
+        edges = self.slices.reconcile(self.edges.enclosing(times, low, high, self.clamp(self.highest)))
         found = cut(times, edges, ordered=ordered)
         starts = edges[found.slices]
         inside = self.windows.covers(starts) if self.windows.may_leave_gaps else None
@@ -236,17 +244,17 @@ class Aligned(Engine):
                 store.reset(fresh)
         return slots
 
-    def _revising(self, times: np.ndarray) -> np.ndarray:
+    def revising(self, times: np.ndarray) -> np.ndarray:
         """The rows that may revise a window already emitted (update mode)."""
         if self.settings.mode != "update" or self.watermark is None:
             return np.empty(0, np.int64)
         return np.flatnonzero(times < self.watermark)
 
-    def _touch(self, starts: np.ndarray) -> None:
+    def touch(self, starts: np.ndarray) -> None:
         """Remember slices that late events may lie in; some are in the same ones, and some in none of these."""
-        self._touched.append(starts)
-        if len(self._touched) > MANY_TOUCHES:
-            self._touched = [ascending(*self._touched)]
+        self.touches.append(starts)
+        if len(self.touches) > MANY_TOUCHES:
+            self.touches = [ascending(*self.touches)]
         self.fresh_seen = True
 
     def note_time(self, high: Tick) -> None:
@@ -255,7 +263,14 @@ class Aligned(Engine):
 
     def stores(self) -> list[Store]:
         late = [self.fresh] if self.settings.mode == "update" else []
-        return [*late, *self.binding.in_order]
+        beside = () if self.spans is None else self.spans.stores
+        return [*late, *self.binding.in_order, *beside]
+
+    def holders(self, store: Store) -> Sequence[Any]:
+        return super().holders(store) if self.spans is None else self.spans.holders(store)
+
+    def targets(self, store: Store, segments: Any) -> list[tuple[Any, Any]]:
+        return super().targets(store, segments) if self.spans is None else self.spans.targets(store, segments)
 
     def make_room_for_keys(self) -> None:
         if self.keys.count > self.stride:
@@ -282,6 +297,8 @@ class Aligned(Engine):
             store.repack(self.slices.slots, capacity, stride, keys)
         self.slices.repack(capacity)
         self.ledger.repack(stride, keys)
+        if self.spans is not None:
+            self.spans.resize(stride, keys)
         self.stride = stride
 
     # -- watermarks and results ------------------------------------------------------------------
@@ -299,6 +316,8 @@ class Aligned(Engine):
         if self._some_ended:
             emission.emit(self._due(old_point, point))
         self._emission = emission
+        if self.spans is not None:
+            self.spans.prepare_evict(self.needed_from(self.horizon(watermark)))
         return [*self.ready, *emission.batches]
 
     def pass_to(self, watermark: Tick) -> None:
@@ -308,9 +327,11 @@ class Aligned(Engine):
         before, self.watermark = self.watermark, watermark
         horizon = self.horizon(watermark)
         if before is None or self.backlog or self._some_final(before, horizon):
-            self.threshold = self._needed_from(horizon)
+            self.threshold = self.needed_from(horizon)
         self.backlog.clear()
         self.ready.clear()
+        if self.spans is not None:
+            self.spans.evict(self.threshold)
         self._let_go(horizon)
 
     def _some_final(self, before: Tick, horizon: Tick) -> bool:
@@ -353,6 +374,20 @@ class Aligned(Engine):
         added = np.array([name in self.backlog for name in self.windows.names])
         return due.where(added[due.spec] == backlog)
 
+    def merged(self, store: Numbers, due: ClosedWindows, slots: np.ndarray, keys: int) -> Merged:
+        merge = store.merge if self.spans is None else partial(self.spans.merged, store)
+        return merge(due, slots, keys)
+
+    def is_merged(self, store: Store) -> bool:
+        return super().is_merged(store) if self.spans is None else self.spans.is_merged(store)
+
+    def answer(
+        self, answer: Answer, due: ClosedWindows, slots: np.ndarray, rows: Any, decoders: Any
+    ) -> pa.Array:
+        if self.spans is not None:
+            return self.spans.answer(answer, due, rows, decoders)
+        return super().answer(answer, due, slots, rows, decoders)
+
     # -- letting go ------------------------------------------------------------------------------
 
     def _let_go(self, horizon: Tick) -> None:
@@ -379,7 +414,7 @@ class Aligned(Engine):
             if idle or self.slices.capacity > 4 * (len(self.slices) + len(evicted)) + 64:
                 self.resize(2 * len(self.slices) + 8, self.stride, slice(0, self.keys.count))
 
-    def _needed_from(self, horizon: Tick) -> Tick:
+    def needed_from(self, horizon: Tick) -> Tick:
         """The first instant that a window which is not final may still ask for.
 
         It never goes back: a window that was added later asks for no slices that are gone.
@@ -389,28 +424,31 @@ class Aligned(Engine):
     @property
     def touched(self) -> np.ndarray:
         """Where the slices begin that hold what is fresh, and perhaps others; ascending."""
-        self._touched = [ascending(*self._touched)]
-        return self._touched[0]
+        self.touches = [ascending(*self.touches)]
+        return self.touches[0]
 
     def forget_fresh(self) -> None:
         """No event is new since the last advance."""
         slots = self.slices.slots[np.searchsorted(self.slices.starts, self.touched)]
-        for store in self.fresh_stores():
+        beside = () if self.spans is None else self.spans.forget_fresh()
+        for store in (self.fresh, *beside):
             store.reset(slots)
-        self._touched.clear()
+        self.touches.clear()
         self.fresh_seen = False
-
-    def fresh_stores(self) -> list[Numbers]:
-        """What counts the events that are new since the last advance."""
-        return [self.fresh]
 
     def recall_fresh(self) -> None:
         """Know what is fresh by the counts alone, as they were restored."""
         held = self.fresh.n.reshape(-1, self.stride)[self.slices.slots].any(axis=1)
-        self._touched = [self.slices.starts[held]]
+        # Span events that are fresh go on in slices that count none.
+        self.touches = [self.slices.starts[held] if self.spans is None else self.slices.starts.copy()]
 
     def _coalesce(self, horizon: Tick) -> None:
-        """Join slices between which no live window begins (they were cut for windows now final)."""
+        """Join slices between which no live window begins (they were cut for windows now final).
+
+        A slice stays as long as an event may go on at its start.
+        """
+        if self.spans is not None:
+            return
         finished = int(np.searchsorted(self.slices.ends, horizon, side="right"))
         # Slices since a landmark are kept for ever: with many keys, few of them.
         endless = self.windows.origins or self.windows.irregular
@@ -427,7 +465,8 @@ class Aligned(Engine):
 
     def live_keys(self) -> np.ndarray:
         cells = self.presence.n.reshape(-1, self.stride)[self.slices.slots, : self.keys.count]
-        return np.asarray(cells.any(axis=0))
+        live = np.asarray(cells.any(axis=0))
+        return live if self.spans is None else live | self.spans.live_keys()
 
     # No event waits to be folded.
     pending = 0
@@ -450,7 +489,8 @@ class Aligned(Engine):
 
     @property
     def nbytes(self) -> int:
-        return sum(s.nbytes for s in self.stores()) + self.slices.nbytes
+        beside = 0 if self.spans is None else self.spans.nbytes
+        return sum(s.nbytes for s in self.stores()) + self.slices.nbytes + beside
 
     # -- queries that change while they run ------------------------------------------------------
 
@@ -472,6 +512,8 @@ class Aligned(Engine):
             self.slices.shorten_last(neighbours(self.windows, point)[1][0], self.highest_time)
         self.backlog.add(name)
         start = first_complete(alone, self.slices, floor)
+        if self.spans is not None:
+            start = self.spans.complete_from(alone, start)
         if start is not None:
             self.complete_from["window " + name] = start
         try:
@@ -497,6 +539,8 @@ class Aligned(Engine):
 
     def remove_aggregate(self, name: str) -> None:
         super().remove_aggregate(name)
+        if self.spans is not None:
+            self.spans.drop_removed()
         self._answer_anew()
 
     def _answer_anew(self) -> None:
@@ -525,7 +569,7 @@ class Aligned(Engine):
 
     def _change(self, windows: dict[str, Window]) -> None:
         self.with_windows(windows)
-        self._edges = Edges(self.windows)
+        self.edges = Edges(self.windows)
         if len(self.slices):
             self.slices.mix(self.slices.ends[-1])
         if self.watermark is not None:
@@ -534,4 +578,6 @@ class Aligned(Engine):
 
     def make_store(self, store: Store) -> Tick | None:
         store.repack(self.slices.slots[:0], self.slices.capacity, self.stride, slice(0, 0))
+        if self.spans is not None:
+            return self.spans.add_store(store)
         return self.slices.ends[-1].item() if len(self.slices) else None

@@ -25,6 +25,7 @@ from windrow.engine.emission import result_schema
 from windrow.engine.input_batches import EventBatch, PartialBatch
 from windrow.engine.keys import Keys
 from windrow.engine.partials import Log, Numbers, Store
+from windrow.engine.spanning.base import SpanState
 from windrow.engine.staging import Staged
 from windrow.engine.user_functions import blame, named
 from windrow.engine.windows import ClosedWindows
@@ -57,6 +58,8 @@ class Engine:
     """The common part; see the module. Whoever makes a slice before it has an event says so."""
 
     may_have_empty_slices = False
+    # What goes on across the starts of slices, where windows of time hold span events.
+    spans: SpanState | None = None
 
     def __init__(self, part: Part, keys: Keys | None = None) -> None:
         self.part = part
@@ -139,6 +142,9 @@ class Engine:
 
     def abandon(self) -> None:
         """Take back what `due` has done."""
+
+    def note_time(self, high: Tick) -> None:
+        """Know how far time has come, by an event that need not be in any window; most engines need not."""
 
     # -- events into partials --------------------------------------------------------------------
 

@@ -5,11 +5,10 @@ Each decides for itself which events are late for its windows. An engine is impo
 
 from __future__ import annotations
 
-from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from windrow.engine.keys import Keys
-from windrow.planner.plan import Plan
+from windrow.planner.plan import Part, Plan
 
 if TYPE_CHECKING:
     from windrow.engine.aligned import Aligned
@@ -18,38 +17,32 @@ if TYPE_CHECKING:
 
     AnyEngine: TypeAlias = Aligned | Sessions | Ordered
 
-KINDS = ("aligned", "ordered", "sessions", "spanning", "prorated")
 
-
-@cache
-def engine_type(kind: str) -> Any:
-    """The class of the engines of a kind."""
-    if kind == "aligned":
-        from windrow.engine.aligned import Aligned
-
-        return Aligned
-    if kind == "ordered":
+def engine_of(part: Part, keys: Keys | None = None) -> AnyEngine:
+    """An empty engine for a part of a plan."""
+    if part.kind == "ordered":
         from windrow.engine.ordered.engine import Ordered
 
-        return Ordered
-    if kind == "sessions":
+        return Ordered(part, keys)
+    if part.kind == "sessions":
         from windrow.engine.runs.engine import Sessions
 
-        return Sessions
-    if kind == "spanning":
-        from windrow.engine.spanning.engine import Spanning
+        return Sessions(part, keys)
+    from windrow.engine.aligned import Aligned
 
-        return Spanning
-    from windrow.engine.spanning.prorated import Prorated
+    engine = Aligned(part, keys)
+    if part.has_spans:
+        from windrow.engine.spanning.spans import Spans
 
-    return Prorated
+        engine.spans = Spans(engine)
+    return engine
 
 
 def engines_for(plan: Plan, keys: Keys | None = None) -> list[AnyEngine]:
     """Empty engines that answer the windows of a plan together, and number these keys alike."""
     engines: list[AnyEngine] = []
     for part in plan.parts:
-        engines.append(engine_type(part.kind)(part, keys))
+        engines.append(engine_of(part, keys))
         keys = engines[0].keys
         engines[-1].make_room_for_keys()
     return engines

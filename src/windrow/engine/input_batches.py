@@ -122,14 +122,14 @@ class EventBatch(InputBatch):
         return len(self) if which is None else int(np.count_nonzero(which))
 
     @cached_property
-    def lasting(self) -> tuple[Tick, Tick, bool]:
+    def last_scan(self) -> tuple[Tick, Tick, bool]:
         """As `scan`, of the last instants."""
         assert self.lasts is not None
         return scan_times(self.lasts)
 
     @property
     def high(self) -> Tick:
-        return self.scan[1] if self.lasts is None else self.lasting[1]
+        return self.scan[1] if self.lasts is None else self.last_scan[1]
 
 
 @dataclass

@@ -14,13 +14,12 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate
-from windrow.engine.aligned import Aligned
 from windrow.engine.columns import batches, ticks_of
 from windrow.engine.completeness import next_after
 from windrow.engine.emission import empty_result
@@ -34,7 +33,7 @@ from windrow.engine.store_compatibility import has_exact_inverse, require_pairin
 from windrow.errors import QueryError
 from windrow.measure import Point, PointLike, Tick, parse_point
 from windrow.options import OperatorOptions
-from windrow.planner.plan import Plan, kind_of
+from windrow.planner.plan import Plan
 from windrow.planner.window_set import FEW
 from windrow.span import Span
 from windrow.spec import QuerySpec, refuse_name_clashes, require_for_spans, require_named
@@ -43,9 +42,8 @@ from windrow.wording import choices
 
 if TYPE_CHECKING:
     from windrow.engine.engines import AnyEngine
-    from windrow.engine.spanning.engine import Spanning
     from windrow.engine.spanning.lifespans import BadRowReasons
-    from windrow.engine.spanning.open_events import OpenEvents
+    from windrow.engine.spanning.span_input import SpanInput
 
 
 class Operator(OperatorState):
@@ -128,11 +126,11 @@ class Operator(OperatorState):
         """The events of a batch, rows without a time, and rows that are bad for another reason of time."""
         rows = np.arange(batch.num_rows) if any(e.binding.has_own for e in self.engines) else None
         arrival = self.counters.arrivals
-        if self.lasting is None:
+        if self.span_input is None:
             times, missing = ticks_of(batch.column(self.query.time_columns[0]), self.measure)
             return EventBatch(batch, times, arrival, rows), missing, []
         bounds = Bounds.of(self.engines, self.settings, self.watermark, None)
-        return self.lasting.read(batch, rows, arrival, bounds)
+        return self.span_input.read(batch, rows, arrival, bounds)
 
     def instants(self, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray | None]:
         """The times by which events are sorted, and a mask of the rows that have none."""
@@ -214,9 +212,9 @@ class Operator(OperatorState):
         bounds = Bounds.of(self.engines, self.settings, self.watermark, floor)
         batch, times = events.batch, events.times
         bad, reasons = self._intake.judged(self.engines, bounds, batch, times, events.scan, missing, culprits)
-        open_events = self._open_events
-        if open_events is not None:
-            bad, reasons = open_events.judged(events, bad, reasons)
+        spans = self.span_input
+        if spans is not None:
+            bad, reasons = spans.judged(events, bad, reasons)
         refused = self._intake.refuse(batch, bad, reasons)
         if refused is not None:
             good, rows = refused
@@ -225,32 +223,21 @@ class Operator(OperatorState):
             events = events.where(good)
         if not len(events):
             return
-        if open_events is None:
+        if spans is None or spans.open is None:
             self._hand_over(events)
         else:
-            self._follow(events, open_events)
-        if self.lasting is not None:
-            self.lasting.release.note(events.lengths)
+            self._open_and_close(events, spans)
+        if spans is not None:
+            spans.release.note(events.lengths)
 
-    @property
-    def _open_events(self) -> OpenEvents | None:
-        """What is known of events that are not over, where rows may open and close them."""
-        return None if self.lasting is None else self.lasting.open_events
-
-    @property
-    def _host(self) -> Spanning:
-        """The engine of events that may be open: there is no other beside it."""
-        return cast("Spanning", self.engines[0])
-
-    def _follow(self, events: EventBatch, open_events: OpenEvents) -> None:
+    def _open_and_close(self, events: EventBatch, spans: SpanInput) -> None:
         """Take in rows that may open or close an event."""
-        assert self.lasting is not None
-        noted, late = open_events.take(events, self._host, self.lasting.release)
+        folded, late = spans.take(events, self.engines[0])
         if late.any():
             self._late.append(events.batch.filter(pa.array(late)))
         self.counters.late += int(late.sum())
         self.counters.arrivals += len(events)
-        self.counters.events += noted
+        self.counters.events += folded
         self._note_time(events.high)
 
     def _note_time(self, high: Tick) -> None:
@@ -282,8 +269,7 @@ class Operator(OperatorState):
         for each in staged:
             each.commit()
         for engine in self.engines:
-            if isinstance(engine, Aligned):
-                engine.note_time(high)
+            engine.note_time(high)
         self.counters.arrivals += count
         self.counters.events += count - late_events
         self._note_time(high)
@@ -348,13 +334,13 @@ class Operator(OperatorState):
             rows = self._fetched(*([self.complete_to(watermark)] if ahead else []))
             self.said = watermark
             return rows
-        if self.lasting is None or watermark >= self.measure.highest:
+        if self.span_input is None or watermark >= self.measure.highest:
             return self.complete_to(watermark)
-        said = self.lasting.said
+        said = self.span_input.said
         if said is not None and watermark < said:
             raise self._went_back(said, watermark)
-        rows = self.complete_to(self.lasting.released(watermark, self.watermark, self.measure.lowest))
-        self.lasting.said = watermark
+        rows = self.complete_to(self.span_input.released(watermark, self.watermark, self.measure.lowest))
+        self.span_input.said = watermark
         return rows
 
     def complete_to(self, watermark: Tick) -> pa.Table:
@@ -362,10 +348,10 @@ class Operator(OperatorState):
         if self.watermark is not None and watermark < self.watermark:
             raise self._went_back(self.watermark, watermark)
         asked: list[AnyEngine] = []
-        noted = Staged()
+        carried = Staged()
         try:
-            if self._open_events is not None:
-                noted = self._open_events.note(self._host, watermark, self.highest_time)
+            if self.span_input is not None:
+                carried = self.span_input.carry_on(self.engines[0], watermark, self.highest_time)
             rows = []
             for engine in self.engines:
                 rows += engine.due(watermark)
@@ -373,7 +359,7 @@ class Operator(OperatorState):
         except BaseException:
             for engine in asked:
                 engine.abandon()
-            noted.rollback()
+            carried.rollback()
             raise
         for engine in self.engines:
             engine.pass_to(watermark)
@@ -466,8 +452,7 @@ class Operator(OperatorState):
         if not self.engines:
             self.query = query
             return None
-        kind = kind_of(window, self.query)
-        host = next((e for e in self.engines if e.takes_windows and e.part.kind == kind), None)
+        host = next((e for e in self.engines if e.takes_windows and e.part.kind == window.layout), None)
         if host is not None:
             start = host.add_window(name, window)
         else:
@@ -517,12 +502,11 @@ class Operator(OperatorState):
         together = {**self.query.aggregates, name: aggregate}
         refuse_name_clashes(self.query.key, together)
         require_pairings(self.settings.store, [aggregate])
-        open_events = self._open_events
-        if open_events is not None:
-            open_events.require_columns(name, aggregate)
+        if self.span_input is not None:
+            self.span_input.require_columns(name, aggregate)
         starts = [engine.add_aggregate(name, aggregate) for engine in self.engines]
-        if open_events is not None:
-            open_events.introduce(self._host)
+        if self.span_input is not None:
+            self.span_input.introduce(self.engines[0])
         self.query = replace(self.query, aggregates=MappingProxyType(together))
         known = [start for start in starts if start is not None]
         return self.measure.scalar(max(known)) if known else None

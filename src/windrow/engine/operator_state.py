@@ -14,7 +14,7 @@ from windrow.spec import QuerySpec
 
 if TYPE_CHECKING:
     from windrow.engine.engines import AnyEngine
-    from windrow.engine.spanning.lasting import Lasting
+    from windrow.engine.spanning.span_input import SpanInput
 
 
 class OperatorState:
@@ -30,7 +30,7 @@ class OperatorState:
         self.highest_time: Tick | None = None
         # A watermark that came before the first batch.
         self.early_watermark: Point | None = None
-        self.lasting: Lasting | None = None
+        self.span_input: SpanInput | None = None
         # Where the watermark follows the events: as the user has said it, and rows that were not fetched yet.
         self.said: Tick | None = None
         self.unfetched: list[pa.Table] = []
@@ -45,9 +45,9 @@ class OperatorState:
     def fit(self, engines: list[AnyEngine], schema: pa.Schema) -> None:
         """Work with these engines, on tables of this schema."""
         if isinstance(self.query.time, Span):
-            from windrow.engine.spanning.lasting import Lasting
+            from windrow.engine.spanning.span_input import SpanInput
 
-            self.lasting = Lasting(self.query, engines[0], schema)
+            self.span_input = SpanInput(self.query, engines[0], schema)
         self.engines, self.schema = engines, schema
 
     def late(self) -> pa.Table:

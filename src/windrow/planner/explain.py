@@ -44,14 +44,14 @@ def explain(plan: Plan, *, exact: Exact) -> str:
 
 def _copies(part: Part, bound: Bound, exact: Exact) -> int:
     """How many partials a slice has for an aggregate: what begins in it, and the carry-over beside."""
-    if part.kind != "spanning" or not spanning.is_noted(bound.partial):
+    if not part.has_carry_over or not spanning.is_noted(bound.partial):
         return 1
     return 3 if exact(bound) else 2
 
 
 def _presences(part: Part) -> int:
     """How many counts a slice has that tell which windows exist: of what begins, goes on and ends."""
-    return 3 if part.kind in ("spanning", "prorated") else 1
+    return 3 if part.has_spans else 1
 
 
 def _count(number: int, noun: str) -> str:
@@ -104,10 +104,10 @@ def _shared(part: Part, windows: WindowSet | None, which: str) -> list[str]:
 
 def _kept(part: Part, exact: Exact) -> list[str]:
     lines = ["", "kept per slice and key"]
-    counts = [] if part.kind == "prorated" else [f"{n} = {a}" for n, a, _ in part.bounds() if _is_count(a)]
+    counts = [] if part.is_prorated else [f"{n} = {a}" for n, a, _ in part.bounds() if _is_count(a)]
     purpose = "which windows exist" + (f", {', '.join(counts)}" if counts else "")
     lines.append(f"  {'number of events':<26} {_times(_presences(part), 8):<10} for {purpose}")
-    if part.options.mode == "update" and part.kind in ("aligned", "spanning", "prorated"):
+    if part.options.mode == "update" and part.kind == "aligned":
         lines.append(f"  {'number of late events':<26} {_times(_presences(part), 8):<10} for revisions")
     for (what, columns), (names, bound) in _partials(part).items():
         label = f"{what} of {', '.join(columns)}" if columns else what
@@ -129,7 +129,7 @@ def _partials(part: Part) -> dict[tuple[str, tuple[str, ...]], tuple[list[str], 
     """Each different partial, the aggregates that read it, and one of them with its types."""
     found: dict[tuple[str, tuple[str, ...]], tuple[list[str], Bound | None]] = {}
     for name, aggregate, bound in part.bounds():
-        if _is_count(aggregate) and part.kind != "prorated":
+        if _is_count(aggregate) and not part.is_prorated:
             continue
         what = str(aggregate) if bound is None else bound.partial.name
         found.setdefault((what, aggregate.columns), ([], bound))[0].append(f"{name} = {aggregate}")
@@ -139,7 +139,7 @@ def _partials(part: Part) -> dict[tuple[str, tuple[str, ...]], tuple[list[str], 
 def _size(part: Part, bound: Bound, exact: Exact) -> str:
     partial = bound.partial
     fixed = _fixed(partial)
-    if part.kind == "spanning" and not spanning.is_noted(partial):
+    if part.has_carry_over and not spanning.is_noted(partial):
         return (f"{fixed} bytes + " if fixed else "") + f"{8 * (4 + len(bound.kinds))} bytes per event"
     if isinstance(partial, Multiset):
         return f"{fixed} bytes + 16 per different value"
@@ -166,7 +166,7 @@ def _spans(part: Part, exact: Exact) -> list[str]:
     if not isinstance(time, Span):
         return []
     lines = ["", f"events that last, {time}: {spanning.CONTRIBUTIONS[time.contributes]}"]
-    if part.kind == "spanning":
+    if part.has_carry_over:
         ways: dict[str, list[str]] = {}
         for _, aggregate, bound in part.bounds():
             way = "as its types allow"
@@ -201,7 +201,7 @@ def _sizes(part: Part, windows: WindowSet | None, exact: Exact) -> list[str]:
     reach = float(windows.longest) + late
     slices = float((reach / windows.periods.astype(float)).sum()) + len(windows.periods)
     slices += sum(reach / float(p.length) + 2 for _, p in windows.irregular)
-    if part.kind == "aligned":
+    if not part.has_spans:
         spread = 1 + late / max(1.0, float(windows.longest))
         most = (UNMERGED + 1) * windows.windows_per_event * spread + FEW
         slices = most if windows.origins else min(slices, most)
@@ -209,7 +209,7 @@ def _sizes(part: Part, windows: WindowSet | None, exact: Exact) -> list[str]:
     size += sum(
         _copies(part, b, exact) * _fixed(b.partial) for _, b in _partials(part).values() if b is not None
     )
-    ahead = ", and as many more as events reach ahead of it" if part.kind != "aligned" else ""
+    ahead = ", and as many more as events reach ahead of it" if part.has_spans else ""
     return [
         "",
         f"live per key: at most about {slices:,.0f} slices up to the watermark (where there are events), "
@@ -261,7 +261,7 @@ def _merged(part: Part, exact: Exact) -> Iterator[tuple[Scalars | Sketch, tuple[
         partial = None if bound is None else bound.partial
         if bound is None or not isinstance(partial, (Scalars, Sketch)) or not partial.fields:
             continue
-        if part.kind == "spanning" and not spanning.is_noted(partial):
+        if part.has_carry_over and not spanning.is_noted(partial):
             continue
         if not keeps_events(partial):
             # Without a schema, nothing of the user's own is compiled to find out.
@@ -294,7 +294,7 @@ def _decisions(part: Part) -> list[str]:
     for _, aggregate, bound in part.bounds():
         if bound is None:
             logged = not aggregate.algebra.commutative
-        elif part.kind == "spanning":
+        elif part.has_carry_over:
             logged = not spanning.is_noted(bound.partial)
         else:
             logged = keeps_events(bound.partial)

@@ -1,9 +1,11 @@
 """What is cut, kept and merged for a query: decided once, run by the engine and printed by `explain`.
 
     Plan                query and options
-      Part  aligned     the windows of one kind, which share slices, and every decision about what they keep
-      Part  sessions
-      Part  ordered
+      Part  aligned     windows of time: all keys are cut at the same instants; span events have a carry-over, or are cut in pieces
+      Part  sessions    sessions and snapshot windows: runs of slices for each key
+      Part  ordered     windows that depend on the order of events
+
+A part is the windows of one kind, which share slices, and every decision about what they keep.
 
 Windows that come and go while an operator runs change the parts, so that an operator always runs, and explains, its current
 plan. Windows of different kinds do not share slices, on purpose: cuts of one kind that are finer than a key's events would
@@ -24,18 +26,6 @@ from windrow.options import OperatorOptions
 from windrow.span import Span
 from windrow.spec import QuerySpec
 from windrow.windows.base import Window
-
-
-def kind_of(window: Window, query: QuerySpec) -> str:
-    """In what kind of state a window of a query is kept.
-
-    aligned     windows of time: all keys are cut at the same instants        spanning, prorated   the same, of span events
-    sessions    sessions and snapshot windows: runs of slices for each key    also of span events
-    ordered     windows that depend on the order of events
-    """
-    if window.layout == "aligned" and isinstance(query.time, Span) and not query.time.is_point:
-        return "prorated" if query.time.contributes == "prorated" else "spanning"
-    return window.layout
 
 
 def keeps_events(partial: Scalars | Sketch | Multiset | Sequence) -> bool:
@@ -67,6 +57,21 @@ class Part:
         return time if isinstance(time, Span) and not time.is_point else None
 
     @property
+    def has_spans(self) -> bool:
+        """Whether windows of time hold span events, which then go on across the starts of slices."""
+        return self.kind == "aligned" and self.span is not None
+
+    @property
+    def is_prorated(self) -> bool:
+        """Whether windows get shares of events, which are then cut into pieces."""
+        return self.span is not None and self.span.contributes == "prorated"
+
+    @property
+    def has_carry_over(self) -> bool:
+        """Whether partials of what goes on are kept beside those of what begins."""
+        return self.has_spans and not self.is_prorated
+
+    @property
     def passes_up(self) -> bool:
         """Whether sessions of static gaps are made of those of the next smaller gap."""
         static = sum(window.gap_column is None for window in self.query.windows.values())
@@ -74,12 +79,12 @@ class Part:
 
     def computed(self, name: str, aggregate: Aggregate) -> Aggregate:
         """What is computed for an aggregate of the query."""
-        return of_pieces(name, aggregate) if self.kind == "prorated" else aggregate
+        return of_pieces(name, aggregate) if self.is_prorated else aggregate
 
     @property
     def derived(self) -> tuple[pa.Field, ...]:
         """Columns that the engine makes of those of the table."""
-        return (pa.field(SHARE, pa.float64()),) if self.kind == "prorated" else ()
+        return (pa.field(SHARE, pa.float64()),) if self.is_prorated else ()
 
     def bounds(self) -> Iterator[tuple[str, Aggregate, Bound | None]]:
         """Each aggregate, its name, and what is computed for it; None if that depends on types that are not known."""
@@ -90,7 +95,7 @@ class Part:
                 bound = guessed(computed)
                 # What a function of the user's own returns depends on the types of its arguments.
                 own = bound is not None and isinstance(bound.partial, Scalars) and bound.partial.own
-                yield name, aggregate, None if own and self.kind == "spanning" else bound
+                yield name, aggregate, None if own and self.has_carry_over else bound
             else:
                 yield name, aggregate, computed.bind(tuple(schema.field(c).type for c in computed.columns))
 
@@ -109,7 +114,7 @@ class Plan:
         """The plan with which an operator begins."""
         groups: dict[str, dict[str, Window]] = {}
         for name, window in query.windows.items():
-            groups.setdefault(kind_of(window, query), {})[name] = window
+            groups.setdefault(window.layout, {})[name] = window
         parts = (
             Part(kind, replace(query, windows=MappingProxyType(windows)), schema, options)
             for kind, windows in groups.items()

@@ -10,8 +10,6 @@ import pyarrow.compute as pc
 
 from windrow.engine.bounded import BATCH, answer, column
 from windrow.engine.exchange import slice_schema, slices_of
-from windrow.engine.spanning.engine import Spanning
-from windrow.engine.spanning.partial_batches import go_on
 from windrow.spark.open_events import LATEST, answered, heard, latest_of, opens
 from windrow.spark.payload import runs, unpack
 from windrow.spark.results import results
@@ -97,7 +95,7 @@ def _answer_slices(task: Task, table: pa.Table) -> Iterator[pa.RecordBatch]:
         if begin + BATCH < len(table):
             following = firsts[begin + BATCH].as_py()
             for engine in operator.engines:
-                if isinstance(engine, Spanning):
-                    go_on(engine, following)
+                if engine.spans is not None:
+                    engine.spans.reach(following)
             yield from results(task, [operator.complete_to(following)], operator)
     yield from results(task, [operator.finish()], operator)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.engine.aligned import Aligned
-from windrow.engine.snapshot import common
+from windrow.engine.snapshot import common, spanning
 from windrow.engine.snapshot.parts import Reader, Writer, known_tick, number, tick_of
 from windrow.errors import StateError
 
@@ -21,6 +21,8 @@ def write(writer: Writer, engine: Aligned, prefix: str) -> dict[str, Any]:
     common.write_stores(writer, engine, prefix, slices.slots, keys)
     if engine.ready:
         writer.table(prefix + "ready", pa.Table.from_batches(engine.ready).combine_chunks())
+    if engine.spans is not None:
+        spanning.write(writer, engine, prefix)
     revised = engine.ledger.save()
     for i, (_, _, _, row) in enumerate(revised):
         writer.array(f"{prefix}revisions {i}", row[:keys])
@@ -42,6 +44,8 @@ def read(reader: Reader, engine: Aligned, about: dict[str, Any], prefix: str) ->
     engine.resize(len(starts) + 8, max(1, keys), slice(0, 0))
     engine.slices.restore(starts, ends, len(starts) + 8)
     common.read_stores(reader, engine, prefix, len(starts), keys)
+    if engine.spans is not None:
+        spanning.read(reader, engine, prefix)
     if not set(about["backlog"]) <= set(engine.query.windows):
         raise StateError("the snapshot speaks of windows that the query does not have")
     engine.threshold = known_tick(engine.measure, about["threshold"], "from when on events are late")

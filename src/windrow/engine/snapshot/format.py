@@ -13,16 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from windrow.durations import Duration
-from windrow.engine.engines import KINDS, engine_type
+from windrow.engine.engines import engine_of
 from windrow.engine.keys import Keys
 from windrow.engine.metrics import Counters
 from windrow.engine.operator_state import OperatorState
-from windrow.engine.ordered.engine import Ordered
-from windrow.engine.runs.engine import Sessions
 from windrow.engine.snapshot import aligned, common, ordered, sessions, spanning
 from windrow.engine.snapshot.parts import Reader, Writer, number, tick_of
 from windrow.engine.snapshot.plan import plan_hash
-from windrow.engine.spanning.engine import Spanning
 from windrow.errors import StateError, WindrowError
 from windrow.measure import Point, parse_point
 from windrow.options import OperatorOptions
@@ -41,6 +38,10 @@ OLD_SECTION = (
     "the snapshot has sessions, or windows that depend on the order of events, in format version 3, and this windrow reads "
     "windows of time alone from that: begin anew from the source of the events"
 )
+# What each kind of engine writes and reads besides what is common.
+SECTIONS: dict[str, Any] = {"aligned": aligned, "ordered": ordered, "sessions": sessions}
+# What engines were called that are "aligned" now.
+ALIGNED = ("spanning", "prorated")
 HEADER = struct.Struct("<8sI32sQI")
 
 
@@ -52,8 +53,8 @@ def save(operator: OperatorState) -> bytes:
     if operator.schema is not None:
         common.write_keys(writer, operator.engines[0].keys)
         writer.table("schema", _without_extensions(operator.schema.empty_table()))
-        if operator.lasting is not None:
-            spanning.write_lasting(writer, operator.lasting)
+        if operator.span_input is not None:
+            spanning.write_input(writer, operator.span_input)
         if operator.unfetched:
             writer.table("unfetched", pa.concat_tables(operator.unfetched))
         for kind, rows in operator.set_aside().items():
@@ -69,14 +70,9 @@ def framed(plan: bytes, body: bytes) -> bytes:
 def _write(writer: Writer, engine: AnyEngine, prefix: str) -> dict[str, Any]:
     """Write the section of an engine; what JSON says about it."""
     common.write(writer, engine, prefix)
-    said = common.about(engine) | {"kind": engine.part.kind}
-    if isinstance(engine, Sessions):
-        return said | sessions.write(writer, engine, prefix)
-    if isinstance(engine, Ordered):
-        return said | ordered.write(writer, engine, prefix)
-    if isinstance(engine, Spanning):
-        spanning.write(writer, engine, prefix)
-    return said | aligned.write(writer, engine, prefix)
+    kind = engine.part.kind
+    section = SECTIONS[kind].write(writer, engine, prefix)
+    return common.about(engine) | {"kind": kind} | section
 
 
 def _read(
@@ -95,20 +91,14 @@ def _read(
     plan = Plan.of(named, schema, settings)
     if reader.has(prefix + "slices edge"):
         raise StateError(OLD_SECTION)
-    if about["kind"] not in KINDS:
-        raise StateError(f"the snapshot has an engine of the unknown kind {about['kind']!r}")
-    if [about["kind"]] != [part.kind for part in plan.parts]:
+    kind = "aligned" if about["kind"] in ALIGNED else about["kind"]
+    if kind not in SECTIONS:
+        raise StateError(f"the snapshot has an engine of the unknown kind {kind!r}")
+    if [kind] != [part.kind for part in plan.parts]:
         raise StateError("the snapshot's engine cannot answer the windows of the query")
-    engine = engine_type(about["kind"])(plan.parts[0], keys)
+    engine = engine_of(plan.parts[0], keys)
     common.read(reader, engine, about, prefix)
-    if isinstance(engine, Sessions):
-        sessions.read(reader, engine, prefix)
-    elif isinstance(engine, Ordered):
-        ordered.read(reader, engine, about, prefix)
-    else:
-        aligned.read(reader, engine, about, prefix)
-    if isinstance(engine, Spanning):
-        spanning.read(reader, engine, prefix)
+    SECTIONS[kind].read(reader, engine, about, prefix)
     common.check_codes(engine)
     return engine
 
@@ -200,8 +190,8 @@ def _fill(operator: OperatorState, reader: Reader, about: dict[str, Any]) -> Non
         for i, section in enumerate(sections)
     ]
     operator.fit(engines, schema)
-    if operator.lasting is not None:
-        spanning.read_lasting(reader, operator.lasting)
+    if operator.span_input is not None:
+        spanning.read_input(reader, operator.span_input)
     operator.watermark = tick_of(operator.measure, about["watermark"])
     operator.highest_time = tick_of(operator.measure, about["highest_time"])
     operator.said = tick_of(operator.measure, about.get("said"))

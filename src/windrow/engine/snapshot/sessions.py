@@ -30,7 +30,7 @@ def write(writer: Writer, engine: Sessions, prefix: str) -> dict[str, Any]:
     return {}
 
 
-def read(reader: Reader, engine: Sessions, prefix: str) -> None:
+def read(reader: Reader, engine: Sessions, about: dict[str, Any], prefix: str) -> None:
     """The opposite of `write`."""
     slices = _rows(reader, engine, f"{prefix}slices ", COLUMNS)
     lane, first = np.diff(slices["lane"]), slices["first"][1:]

@@ -1,4 +1,4 @@
-"""What the section of an engine for events that last has besides: what goes on from before, and events kept."""
+"""What the section of an engine for windows of time has of span events: what goes on from before, and logs of single events."""
 
 from __future__ import annotations
 
@@ -6,64 +6,65 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.engine.columns import whole
+from windrow.engine.engine import Engine
 from windrow.engine.snapshot.parts import Reader, Writer
-from windrow.engine.spanning.engine import Spanning
-from windrow.engine.spanning.lasting import Lasting
-from windrow.engine.spanning.ongoing import ARRAYS
+from windrow.engine.spanning.open_events import ARRAYS
+from windrow.engine.spanning.span_input import SpanInput
 from windrow.errors import StateError
 
 
-def write(writer: Writer, engine: Spanning, prefix: str) -> None:
+def write(writer: Writer, engine: Engine, prefix: str) -> None:
     """Write arrays."""
-    for i, carry in enumerate(engine.carries()):
+    spans = engine.spans
+    assert spans is not None
+    for i, carry in enumerate(spans.carries):
         for name, array in carry.save(np.zeros(1, np.int64), engine.keys.count).items():
             writer.array(f"{prefix}carry {i} {name}", array)
-    for i, kept in enumerate(engine.all_kept()):
-        for name, array in kept.save().items():
+    for i, log in enumerate(spans.logs_in_order):
+        for name, array in log.save().items():
             writer.array(f"{prefix}kept {i} {name}", array)
 
 
-def read(reader: Reader, engine: Spanning, prefix: str) -> None:
+def read(reader: Reader, engine: Engine, prefix: str) -> None:
     """The opposite of `write`."""
-    keys = engine.keys.count
+    spans, keys = engine.spans, engine.keys.count
+    assert spans is not None
     try:
-        for i, carry in enumerate(engine.carries()):
+        for i, carry in enumerate(spans.carries):
             carry.load(reader.arrays(f"{prefix}carry {i} "), np.zeros(1, np.int64), keys)
-        for i, kept in enumerate(engine.all_kept()):
-            kept.load(reader.arrays(f"{prefix}kept {i} "), keys)
+        for i, log in enumerate(spans.logs_in_order):
+            log.load(reader.arrays(f"{prefix}kept {i} "), keys)
     except ValueError as problem:
         raise StateError(f"what goes on in the snapshot: {problem}") from problem
 
 
-def write_lasting(writer: Writer, lasting: Lasting) -> None:
+def write_input(writer: Writer, spans: SpanInput) -> None:
     """The watermark as it was said, what was learned of lengths, and the events that are open."""
-    writer.array("said", np.array([] if lasting.said is None else [lasting.said]))
-    writer.array("lengths", lasting.release.seen)
-    if lasting.open_events is not None:
-        ongoing = lasting.open_events.ongoing
-        writer.table("open", pa.Table.from_batches([ongoing.rows]))
+    writer.array("said", np.array([] if spans.said is None else [spans.said]))
+    writer.array("lengths", spans.release.seen)
+    if spans.open is not None:
+        writer.table("open", pa.Table.from_batches([spans.open.rows]))
         for name in ARRAYS:
-            writer.array(f"open {name}", getattr(ongoing, name))
+            writer.array(f"open {name}", getattr(spans.open, name))
 
 
-def read_lasting(reader: Reader, lasting: Lasting) -> None:
-    """The opposite of `write_lasting`."""
+def read_input(reader: Reader, spans: SpanInput) -> None:
+    """The opposite of `write_input`."""
     said = reader.array("said")
     if len(said) > 1 or said.dtype.kind not in "if":
         raise StateError("the snapshot's watermark is not one")
-    lasting.said = said[0].item() if len(said) else None
+    spans.said = said[0].item() if len(said) else None
     seen = reader.array("lengths")
-    if seen.dtype != np.int64 or len(seen) != len(lasting.release.seen) or np.any(seen < 0):
+    if seen.dtype != np.int64 or len(seen) != len(spans.release.seen) or np.any(seen < 0):
         raise StateError("the snapshot's lengths of events are not counts")
-    lasting.release.seen = seen.copy()
-    if lasting.open_events is None:
+    spans.release.seen = seen.copy()
+    if spans.open is None:
         return
-    ongoing = lasting.open_events.ongoing
     rows = whole(reader.table("open"))
     arrays = {name: reader.array(f"open {name}") for name in ARRAYS}
     fine = all(
-        a.dtype == getattr(ongoing, name).dtype and len(a) == rows.num_rows for name, a in arrays.items()
+        a.dtype == getattr(spans.open, name).dtype and len(a) == rows.num_rows for name, a in arrays.items()
     )
-    if not fine or rows.schema != ongoing.rows.schema or np.any(arrays["upto"] < arrays["starts"]):
+    if not fine or rows.schema != spans.open.rows.schema or np.any(arrays["upto"] < arrays["starts"]):
         raise StateError("the snapshot's open events do not fit the query")
-    lasting.open_events.ongoing = ongoing.having(rows, arrays)
+    spans.open = spans.open.having(rows, arrays)

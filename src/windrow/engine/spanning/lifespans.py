@@ -15,7 +15,7 @@ from windrow.engine.cache import jit
 from windrow.engine.columns import ticks_of
 from windrow.engine.input_batches import EventBatch
 from windrow.engine.intake import NO_EDGES, Bounds
-from windrow.engine.spanning.ongoing import CLOSES, COMPLETE, OPENS
+from windrow.engine.spanning.open_events import CLOSES, COMPLETE, OPENS
 from windrow.errors import QueryError
 from windrow.measure import Measure, Tick
 from windrow.span import Span

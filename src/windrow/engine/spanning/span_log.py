@@ -1,4 +1,4 @@
-"""Events that last, kept one by one: for aggregates whose partials cannot be noted where an event goes on.
+"""Span events, kept one by one: for aggregates whose partials cannot be carried over.
 
     key      0   0   0   1
     start    1   3   8   2        sorted by key, start, arrival
@@ -62,7 +62,7 @@ def collect(row_key, begin, end, bounds, start, last, so_far, high, out):  # typ
     return count
 
 
-class Kept(EventColumns):
+class SpanLog(EventColumns):
     """Events of some columns: key, start, last instant, arrival number and codes."""
 
     def __init__(self, kinds: tuple[Kind, ...], tick: np.dtype[Any]) -> None:
