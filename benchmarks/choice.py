@@ -301,7 +301,7 @@ def spanning_constants(scale: Scale) -> Iterator[str]:
             tree = partial(crossed.fold_through_tree, ranges, values, extent, np.arange(keys), key, height)
             rows.append([0, events * (height + length / 2**height), extent.slices * keys])
             times.append(1e9 * min(seconds(tree) for _ in range(3)))
-    for name, cost in zip(("NOTE", "NODE", "HANDED_DOWN"), fitted(rows, times), strict=True):
+    for name, cost in zip(("START", "NODE", "PUSH"), fitted(rows, times), strict=True):
         yield f"{name} = {cost:.1f}"
 
 

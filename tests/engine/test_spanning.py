@@ -1,4 +1,4 @@
-"""How events that last are noted: trees of any height, the release delay, the arena as it grows and shrinks."""
+"""How span events are carried over: trees of any height, the release delay, the arena as it grows and shrinks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def crossed(keys):
 
 
 @given(st.data(), st.integers(1, 3), st.integers(1, 7))
-def test_a_tree_of_any_height_notes_what_each_slice_notes(data, keys, height):
+def test_a_tree_of_any_height_folds_what_is_folded_at_each_start(data, keys, height):
     places = st.tuples(st.integers(0, SLICES - 1), st.integers(-1, SLICES), st.integers(0, keys - 1))
     rows = data.draw(st.lists(places, min_size=1, max_size=12))
     low = np.array([a for a, _, _ in rows])
@@ -165,7 +165,7 @@ def test_explain_says_what_becomes_of_an_event():
     text = asked(release=wr.learned(0.99)).explain(schema)
     assert "one pass over [since, until)" in text
     assert "count(), sum(x)" in text
-    assert "noted twice" in text
+    assert "folded twice" in text
     assert "through a tree" in text
     assert "99.0% of the events" in text
 
@@ -320,7 +320,7 @@ def test_explain_and_engine_agree_on_what_can_be_taken_out_again(type_):
     engine = operator.engines[0]
     (own,) = engine.binding.in_order[1:]
     is_difference = isinstance(engine.spans.carry_overs[id(own)], Differences)
-    assert ("noted twice" in query.explain(schema)) == is_difference
+    assert ("folded twice" in query.explain(schema)) == is_difference
     assert is_difference == (type_ == pa.int64())
     assert "as its types allow" in query.explain()
 

@@ -44,7 +44,7 @@ def explain(plan: Plan, *, exact: Exact) -> str:
 
 def _copies(part: Part, bound: Bound, exact: Exact) -> int:
     """How many partials a slice has for an aggregate: what begins in it, and the carry-over beside."""
-    if not part.has_carry_over or not spanning.is_noted(bound.partial):
+    if not part.has_carry_over or not spanning.can_carry_over(bound.partial):
         return 1
     return 3 if exact(bound) else 2
 
@@ -139,7 +139,7 @@ def _partials(part: Part) -> dict[tuple[str, tuple[str, ...]], tuple[list[str], 
 def _size(part: Part, bound: Bound, exact: Exact) -> str:
     partial = bound.partial
     fixed = _fixed(partial)
-    if part.has_carry_over and not spanning.is_noted(partial):
+    if part.has_carry_over and not spanning.can_carry_over(partial):
         return (f"{fixed} bytes + " if fixed else "") + f"{8 * (4 + len(bound.kinds))} bytes per event"
     if isinstance(partial, Multiset):
         return f"{fixed} bytes + 16 per different value"
@@ -161,7 +161,7 @@ def cell_bytes(partial: Scalars | Sketch) -> int:
 
 
 def _spans(part: Part, exact: Exact) -> list[str]:
-    """What becomes of an event that lasts."""
+    """What becomes of span events."""
     time = part.query.time
     if not isinstance(time, Span):
         return []
@@ -261,7 +261,7 @@ def _merged(part: Part, exact: Exact) -> Iterator[tuple[Scalars | Sketch, tuple[
         partial = None if bound is None else bound.partial
         if bound is None or not isinstance(partial, (Scalars, Sketch)) or not partial.fields:
             continue
-        if part.has_carry_over and not spanning.is_noted(partial):
+        if part.has_carry_over and not spanning.can_carry_over(partial):
             continue
         if not keeps_events(partial):
             # Without a schema, nothing of the user's own is compiled to find out.
@@ -295,7 +295,7 @@ def _decisions(part: Part) -> list[str]:
         if bound is None:
             logged = not aggregate.algebra.commutative
         elif part.has_carry_over:
-            logged = not spanning.is_noted(bound.partial)
+            logged = not spanning.can_carry_over(bound.partial)
         else:
             logged = keeps_events(bound.partial)
         if logged:

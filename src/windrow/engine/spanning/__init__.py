@@ -1,1 +1,1 @@
-"""Events that last: slices where they begin, and what goes on at the start of each slice."""
+"""Span events: slices of what begins in them, and the carry-over of each slice."""

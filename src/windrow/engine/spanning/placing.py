@@ -1,4 +1,4 @@
-"""Where events that last lie among slices.
+"""Where span events lie among slices.
 
     slices      |  0  |  1  |  2  |  3  |  4  |
     event           |--------------|                    begins in slice 0, crosses the starts of 1, 2, 3
@@ -6,7 +6,7 @@
     low .. high         1  ..  3
 
 A window holds an event that begins in one of its slices, or that goes on across the start of its first slice.
-So an event leaves its value in the slice where it begins, and is noted at the starts of slices that it crosses:
+So an event leaves its value in the slice where it begins, and in the carry-over of slices whose starts it crosses:
 `low` is the first of these slices and `high` the last one, in which the event ends. `high < low` if it crosses none.
 """
 
@@ -22,9 +22,9 @@ from windrow.engine.cache import jit
 from windrow.engine.cutting import Cells, Runs
 from windrow.engine.lookup import lookup
 
-# The slice of the last instant is looked for next to that of the first one, so many slices far.
+# The slice of the last instant is looked for next to that of the first one, up to this many slices far.
 FEW_STEPS = 4
-# Runs of events are folded as such if each has at least so many, in the mean.
+# Runs of events are folded as such if each has at least this many, in the mean.
 LONG_RUN = 4
 
 

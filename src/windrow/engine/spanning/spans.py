@@ -48,7 +48,7 @@ from windrow.engine.store_compatibility import has_exact_inverse
 from windrow.engine.windows import ClosedWindows
 from windrow.errors import LimitError, QueryError
 from windrow.measure import Tick
-from windrow.planner.spanning import is_noted
+from windrow.planner.spanning import can_carry_over
 from windrow.planner.window_set import WindowSet
 
 
@@ -76,7 +76,7 @@ class Spans:
         store = answer.store
         if self._prorated or id(store) in self.carry_overs or id(store) in self.logs:
             return
-        if not is_noted(answer.bound.partial):
+        if not can_carry_over(answer.bound.partial):
             self.logs[id(store)] = SpanLog(answer.bound.kinds, self._engine.measure.dtype)
             return
         assert isinstance(store, Numbers)
