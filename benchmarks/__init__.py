@@ -10,7 +10,7 @@
     sessions        sessions beside fixed windows, of many gaps, of many keys; and in other libraries
     counts          windows of so many events, in order and with late events
     data_driven     windows at marks, moves and thresholds, and one of the user's own
-    spans           events that last: beside a paper's techniques, and flights in other libraries
+    spans           span events: beside a paper's techniques, and flights in other libraries
     policies        operators over policy windows: aggregates, joins, sorts, de-duplication
     slices          slices kept and `combine` calls made, beside the least that a paper promises
     rivals          the same batch job in Polars and DuckDB

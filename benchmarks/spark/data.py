@@ -1,7 +1,7 @@
 """Events for Spark: folders of Parquet files, a million rows each, one micro-batch each.
 
 Events come in order of time and at a steady rate, each of a key drawn at random; `span` seconds pass in one file.
-An event that lasts does so until `ended`: for up to a minute, short ones more often than long ones.
+A span event lasts until `ended`: for up to a minute, short ones more often than long ones.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def ours(windows: dict[str, tuple[float, ...]], *, key: str = "k") -> wr.Query:
 
 
 def ours_that_last(spec: tuple[float, float]) -> wr.Query:
-    """One window, for events that last from `ts` until `ended`."""
+    """One window, for span events from `ts` until `ended`."""
     return wr.query(time=wr.span("ts", "ended"), key="k", windows={"w": _window(spec)}, aggregates=SUMS)
 
 

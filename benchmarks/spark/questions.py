@@ -156,7 +156,7 @@ def batch_jobs(bench: Bench) -> list[Table]:
 
 
 def events_that_last(bench: Bench) -> list[Table]:
-    """Events that last up to a minute, 20 s on average, into windows of 60 s every 1 s."""
+    """Span events of up to a minute, 20 s on average, into windows of 60 s every 1 s."""
     spec, rows = (60.0, 1.0), bench.scale.rows
     source = bench.source(keys=100)
     fewer, few = (
@@ -184,7 +184,7 @@ def events_that_last(bench: Bench) -> list[Table]:
         "Spark has no such windows. In SQL, over fewer rows, explode(sequence(..)) makes an instant of each second of an event for window(), "
         "or, by hand, a copy for each of the some 80 windows that it overlaps."
     )
-    return [Table("Events that last, sliding 60 s every 1 s", lines, ours=RATE, beside=SPARK, note=note)]
+    return [Table("Span events, sliding 60 s every 1 s", lines, ours=RATE, beside=SPARK, note=note)]
 
 
 def hot_key(bench: Bench) -> list[Table]:

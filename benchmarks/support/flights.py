@@ -1,4 +1,4 @@
-"""A year of flights from New York as events that last, read by `examples/in_the_air.py`."""
+"""A year of flights from New York as span events, read by `examples/in_the_air.py`."""
 
 from __future__ import annotations
 

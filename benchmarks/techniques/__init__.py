@@ -1,6 +1,6 @@
 """What the papers compare slicing with: each a complete operator with the engine's results.
 
-Those for events that last, in `spanning`, have the names that they have there: `spanning.TupleBuckets`.
+Those for span events, in `spanning`, have the names that they have there: `spanning.TupleBuckets`.
 """
 
 from benchmarks.techniques import spanning

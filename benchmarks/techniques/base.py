@@ -317,7 +317,7 @@ class Technique:
         if not isinstance(self.query.time, str):
             self._refuse(
                 f"the span {self.query.time}",
-                "it takes events that happen at an instant; benchmarks.techniques.spanning has those for events that last",
+                "it takes events that happen at an instant; benchmarks.techniques.spanning has those for span events",
             )
         return Running(self.query, settings, self.method)
 

@@ -47,7 +47,7 @@ class LimitError(WindrowError, RuntimeError):
 
 
 class StateError(WindrowError, ValueError):
-    """A state that nobody can go on from.
+    """A state that cannot be restored or continued.
 
     A snapshot that is truncated, corrupted, foreign or too new, or what a call has left that was interrupted half-way.
     """

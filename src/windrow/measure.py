@@ -189,7 +189,7 @@ class Measure:
         return duration.nanoseconds // unit
 
     def duration(self, ticks: Tick) -> Duration:
-        """So many ticks of this column as a duration."""
+        """A number of ticks of this column as a duration."""
         unit = self.tick_nanoseconds
         if unit is None:
             return Duration(str(ticks), number=ticks)
@@ -197,7 +197,7 @@ class Measure:
         return Duration(f"{nanoseconds} nanoseconds", nanoseconds=nanoseconds)
 
     def point(self, value: PointLike | Point, *, what: str) -> Tick:
-        """A watermark or a window start given by the user, in ticks (rounded down)."""
+        """A watermark or a window start of the user's, in ticks (rounded down)."""
         place = parse_point(value, what=what)
         if place.nanoseconds is not None:
             unit = self.tick_nanoseconds

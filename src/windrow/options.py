@@ -156,12 +156,12 @@ class SparkOptions(PlacementOptions, OperatorOptions):
 
     @property
     def for_operators(self) -> OperatorOptions:
-        """What each operator is told: nothing about Spark."""
+        """The options of each operator, without those of Spark."""
         return OperatorOptions(**{field.name: getattr(self, field.name) for field in fields(OperatorOptions)})
 
 
 def threads_of(threads: int | None) -> int:
-    """How many threads to use: as many as asked for, or as there are processors for this process."""
+    """How many threads to use: `threads`, or one for each processor of this process."""
     if threads is None:
         known = hasattr(os, "sched_getaffinity")
         return len(os.sched_getaffinity(0)) if known else os.cpu_count() or 1

@@ -72,7 +72,7 @@ class Span:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that tell of time, and of which event a row speaks."""
+        """The columns of start and end, and the one that identifies an open event."""
         return (self.start, self.end) if self.id is None else (self.start, self.end, self.id)
 
     @property

@@ -25,7 +25,7 @@ RESERVED = ("window", "start", "end", "op", "revision")
 
 @dataclass(frozen=True, eq=False)
 class QuerySpec:
-    """What a query asks. Equal specs compare equal; `windows` and `aggregates` are read-only mappings."""
+    """What a query computes. Equal specs compare equal; `windows` and `aggregates` are read-only mappings."""
 
     time: str | Span
     key: tuple[str, ...]
@@ -35,11 +35,11 @@ class QuerySpec:
 
     @property
     def time_columns(self) -> tuple[str, ...]:
-        """The columns that tell when an event was; the first one is the measure that windows are cut on."""
+        """The columns of the time of an event; the first one is the measure that windows are cut on."""
         return (self.time,) if isinstance(self.time, str) else self.time.columns
 
     def __eq__(self, other: object) -> bool:
-        """Whether both ask the same; what can be done with them does not matter."""
+        """Whether both compute the same; their methods do not matter."""
         if not isinstance(other, QuerySpec):
             return NotImplemented
         return all(getattr(self, field.name) == getattr(other, field.name) for field in fields(QuerySpec))
@@ -71,7 +71,7 @@ class QuerySpec:
         if isinstance(time, Span):
             if ordered:
                 raise QueryError(
-                    "events that last end in another order than they begin: ordered=True is not for spans"
+                    "span events end in another order than they begin: ordered=True is not for spans"
                 )
             for name, window in placed.items():
                 require_for_spans(time, name, window)
@@ -79,7 +79,7 @@ class QuerySpec:
 
 
 def require_for_spans(time: Span, name: str, window: Window) -> None:
-    """An event that lasts belongs to windows of time, and to sessions; a moment of it to any window."""
+    """An error if the window cannot take span events: only windows of time and sessions take more than one instant."""
     if time.is_point or (window.layout == "aligned" and window.since is None):
         return
     if window.gap is not None and time.id is None and time.contributes == "whole":

@@ -1,4 +1,4 @@
-"""What messages are made of: articles, and what somebody meant who wrote a name that is not there."""
+"""Parts of messages: articles, and the name that was probably meant by one that does not exist."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def listed(values: Iterable[object]) -> str:
 
 
 def nearest(name: object, known: Iterable[str]) -> str | None:
-    """The name that somebody may have meant who wrote one that is not there; None if no other is near.
+    """The existing name that was probably meant by `name`; None if no other is near.
 
     >>> nearest("avg", ["mean", "sum"]), nearest("usr", ["ts", "user"]), nearest("x", ["ts"])
     ('mean', 'user', None)

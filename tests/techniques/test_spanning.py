@@ -1,4 +1,4 @@
-"""Techniques for events that last: against the referee, by counting, and by the paper's own examples."""
+"""Techniques for span events: against the referee, by counting, and by the paper's own examples."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ RELEASES = st.sampled_from([0, 3, 25])
 
 
 def lasting(**changes: Any) -> Any:
-    """A query over events that last."""
+    """A query over span events."""
     given: dict[str, Any] = {"windows": {"w": wr.sliding(15, every=5)}, "aggregates": {"n": wr.count()}}
     return wr.query(**{"time": wr.span("since", "until"), **given, **changes})
 
@@ -349,7 +349,7 @@ def test_slices_keep_a_few_partials_and_sweeping_keeps_events():
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"time": "until"}, "time column 'until' .* it takes events that last"),
+        ({"time": "until"}, "time column 'until' .* it takes span events"),
         ({"time": wr.span("since", "until", contributes="prorated")}, "contribute 'prorated'"),
         ({"time": wr.span("since", "until", contributes="end")}, "contribute 'end'"),
         ({"time": wr.span("since", "until", id="call")}, "none that are open"),

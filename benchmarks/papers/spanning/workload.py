@@ -1,7 +1,7 @@
-"""The streams and the query of section 6.1: events that last, one that ends at each tick, and three aggregates.
+"""The streams and the query of section 6.1: span events, one that ends at each tick, and three aggregates.
 
     synthetic    an event ends at each tick; how long it lasted is normal, with deviation 10
-    ss7          a stand-in for a minute of a telephone network, which is not public: events that last 16 s in the
+    ss7          a stand-in for a minute of a telephone network, which is not public: span events of 16 s in the
                  mean, many of them short and some for hours (log-normal); ticks are milliseconds
 
 How long windows wait before they are released is the paper's time to postpone.
@@ -75,7 +75,7 @@ def ss7(events: int) -> Source:
 
 
 def query(size: int, every: int, postpone: int = POSTPONE) -> wr.Query:
-    """Count, sum and max over sliding windows of events that last."""
+    """Count, sum and max over sliding windows of span events."""
     return wr.query(
         time=wr.span("since", "until", release=postpone),
         windows={"window": wr.sliding(size, every=every)},

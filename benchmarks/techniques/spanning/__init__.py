@@ -1,4 +1,4 @@
-"""Techniques for events that last, each a complete operator: slices in two parts and in levels, and their rivals."""
+"""Techniques for span events, each a complete operator: slices in two parts and in levels, and their rivals."""
 
 from benchmarks.techniques.spanning.aggregate_buckets import AggregateBuckets
 from benchmarks.techniques.spanning.base import SpanTechnique

@@ -1,4 +1,4 @@
-"""Aggregate buckets for events that last: one partial per window, and each event combined into every window it overlaps.
+"""Aggregate buckets for span events: one partial per window, and each event combined into every window it overlaps.
 
     event           |------------|
     buckets    [ .. partial ]

@@ -1,4 +1,4 @@
-"""What the techniques for events that last share: events have a first and a last instant, and lie in many windows.
+"""What the techniques for span events share: events have a first and a last instant, and lie in many windows.
 
     event                |-------------|                    known when it ends
     windows    |---A---|---B---|---C---|---D---|            B and C hold all of it
@@ -37,7 +37,7 @@ def extent(places: Places) -> tuple[np.ndarray, np.ndarray]:
 
 
 class Spanning(Method):
-    """A method for events that last."""
+    """A method for span events."""
 
     @property
     def groups(self) -> tuple[Partials, ...]:
@@ -105,7 +105,7 @@ class Spanning(Method):
 
 
 class SpanTechnique(Technique):
-    """A query over events that last, answered with one technique."""
+    """A query over span events, answered with one technique."""
 
     restores_order = False
 
@@ -117,7 +117,9 @@ class SpanTechnique(Technique):
     def _running(self, settings: OperatorOptions) -> Running:
         span = self.query.time
         if not isinstance(span, Span):
-            self._refuse(f"time column {span!r}", "it takes events that last, from one column to another")
+            self._refuse(
+                f"time column {span!r}", "it takes span events, which last from one column to another"
+            )
         elif span.contributes != "whole":
             why = f'events contribute {span.contributes!r} to a window, and it takes all of an event: "whole"'
             self._refuse(f"the span {span}", why)

@@ -51,7 +51,7 @@ def drop_first(ticks, nodes, count):
 
 @jit
 def enlist(starts, lasts, keys, floor, free, owner, started, ended, counts, nodes):
-    """Give each event that lasts up to `floor` or longer a node, and enter its endpoints; nodes[e] is -1 for the others.
+    """Give each event with a last instant of `floor` or later a node, and enter its endpoints; nodes[e] is -1 for others.
 
     free: how many nodes are free, and which. owner: the key of each node. started, ended: two indexes, ticks and
     nodes, with counts[0] and counts[1] entries. There is room for all.

@@ -83,7 +83,7 @@ class Sweep:
         inputs: tuple[tuple[np.ndarray, ...], ...],
         floor: Tick,
     ) -> None:
-        """Take in the events that last up to `floor` or longer."""
+        """Take in the span events whose last instant is `floor` or later."""
         nodes = np.empty(len(starts), np.int64)
         before = self.alive
         enlist(

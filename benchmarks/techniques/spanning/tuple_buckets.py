@@ -1,4 +1,4 @@
-"""Tuple buckets for events that last: one list of events per window, and each event in the list of every window it overlaps.
+"""Tuple buckets for span events: one list of events per window, and each event in the list of every window it overlaps.
 
 event a         |------------|
 event b                |----------|

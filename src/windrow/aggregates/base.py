@@ -71,7 +71,7 @@ class Scalars:
     """A partial of a few numbers.
 
     `lift(x, ...)` gives the partial of one event as a tuple, `combine(a, b)` joins two in time
-    order, `invert(a, b)` takes `b` back out of `a` and is given only where that is exact.
+    order, `invert(a, b)` takes `b` back out of `a` and exists only where that is exact.
     `fold(x, ..., low, high)` is an optional faster way to the partial of a whole run of events.
     `timed` functions get the event's time and arrival number after their columns, and so do not
     depend on the order of arrival. `own` marks functions of the user's. `selects` says that
@@ -168,7 +168,7 @@ class Aggregate:
 
 
 def guessed(aggregate: Aggregate) -> Bound | None:
-    """An aggregate bound to columns of a type that it takes, where nobody knows of which they are."""
+    """An aggregate bound to columns of a type that it takes, where the types are not known."""
     for type_ in (pa.float64(), pa.string(), pa.int64()):
         try:
             return aggregate.bind((type_,) * len(aggregate.columns))

@@ -11,8 +11,8 @@ Bloom: Space/time trade-offs in hash coding with allowable errors (CACM 1970). E
 of the one before. Double hashing (Kirsch, Mitzenmacher, ESA 2006) would be a little faster, but in
 a filter of a few hundred bits it has too few different pairs of strides to keep a small `error`.
 
-Equal numbers are one value: 3 and 3.0, 0.0 and -0.0, all NaN. Text is refused for the reason given
-in `hyperloglog`, and so are dates and decimals, whose codes the asker does not know.
+Equal numbers are one value: 3 and 3.0, 0.0 and -0.0, all NaN. Text is refused for the reason stated
+in `hyperloglog`, and so are dates and decimals, whose codes the reader of a filter does not know.
 """
 
 from __future__ import annotations

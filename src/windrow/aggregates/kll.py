@@ -60,7 +60,7 @@ def size_of_items(k: int) -> int:
 
 
 def k_of(items):  # type: ignore[no-untyped-def]
-    """The parameter of a sketch, from the room it was given."""
+    """The parameter of a sketch, from the size of its array."""
     return (len(items) - SMALLEST_LEVEL * LEVELS) // 3
 
 

@@ -83,7 +83,7 @@ class Value:
     ) -> dict[str, Value]:
         """The values of a mapping by their names, which must be among the known ones.
 
-        What is wrong with names is added to `problems`, or is an error where nobody collects them.
+        What is wrong with names is added to `problems`, or is an error where that is None.
         """
         if not isinstance(self.node, yaml.MappingNode):
             names = "" if known is None else f" of {', '.join(known)}"
@@ -180,7 +180,7 @@ def read(path: str | os.PathLike[str]) -> Value:
 
 
 def together(readers: Mapping[str, Callable[[], Any]], problems: list[str] | None = None) -> dict[str, Any]:
-    """What each reader gives; what is wrong in any of them is told at once, or added to `problems`."""
+    """What each reader gives; what is wrong in any of them is raised together, or added to `problems`."""
     found: dict[str, Any] = {}
     wrong: list[str] = []
     for name, reader in readers.items():

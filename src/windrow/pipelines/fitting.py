@@ -30,10 +30,12 @@ from windrow.windows.tumbling import Tumbling
 _SOUND = "windrow tries"
 
 
-def misfits(found: Mapping[str, Value], parts: Mapping[str, Any], asked: Mapping[str, Any]) -> list[str]:
+def misfits(
+    found: Mapping[str, Value], parts: Mapping[str, Any], query_parts: Mapping[str, Any]
+) -> list[str]:
     """All that does not fit, with its place.
 
-    `found` are the fields of the file; `parts` and `asked` what could be read of them and of the query's.
+    `found` are the fields of the file; `parts` what could be read of them, and `query_parts` of those of the query.
     """
     problems: list[str] = []
     try:
@@ -41,10 +43,10 @@ def misfits(found: Mapping[str, Value], parts: Mapping[str, Any], asked: Mapping
         place = source["schema"]
         schema, unread = _declared(place, source, problems)
         query_fields = found["query"].fields(problems=[])
-    except (KeyError, SpecError):  # nothing is declared, or what was wrong with it has been told
+    except (KeyError, SpecError):  # nothing is declared, or what was wrong with it was reported
         return problems
     if schema is not None:
-        fitting = _Fitting(found, parts, asked, query_fields, schema, unread, place, problems)
+        fitting = _Fitting(found, parts, query_parts, query_fields, schema, unread, place, problems)
         fitting.check(in_kafka="kafka" in source)
     return problems
 
@@ -79,7 +81,7 @@ def _tried(place: Value, problems: list[str], attempt: Callable[[], Any]) -> Any
     """What the attempt gives; None if it fails, which is then a problem at this place."""
     try:
         return attempt()
-    except SpecError:  # told where the field was read
+    except SpecError:  # reported where the field was read
         return None
     except QueryError as problem:
         problems += place.problem(str(problem)).problems
@@ -92,7 +94,7 @@ class _Fitting:
 
     found: Mapping[str, Value]
     parts: Mapping[str, Any]
-    asked: Mapping[str, Any]
+    query_parts: Mapping[str, Any]
     query: Mapping[str, Value]
     schema: pa.Schema
     unread: list[str]
@@ -103,23 +105,23 @@ class _Fitting:
         self._check_names(IN_KAFKA if in_kafka else ())
         self._check_time()
         keys = self.query.get("key")
-        for place, column in zip(_items(keys), self.asked.get("key", ()), strict=False):
+        for place, column in zip(_items(keys), self.query_parts.get("key", ()), strict=False):
             self._check_part(place, (column,), "key", key=column)
-        for name, window in self.asked.get("windows", {}).items():
+        for name, window in self.query_parts.get("windows", {}).items():
             place = self.query["windows"].fields()[name]
             self._check_part(place, window.columns, f"window {name!r}", windows={name: window})
-        for name, aggregate in self.asked.get("aggregates", {}).items():
+        for name, aggregate in self.query_parts.get("aggregates", {}).items():
             place = self.query["aggregates"].fields()[name]
             self._check_part(place, aggregate.columns, f"aggregate {name!r}", aggregates={name: aggregate})
-        if "lateness" in self.asked:
-            self._prepared(self.query["lateness"], options={"lateness": self.asked["lateness"]})
+        if "lateness" in self.query_parts:
+            self._prepared(self.query["lateness"], options={"lateness": self.query_parts["lateness"]})
         dedupe = self.parts.get("dedupe")
         if dedupe is not None:
             self._has(self.found["dedupe"].mention(dedupe.id), (dedupe.id,))
         if not self.problems and not self.unread and "query" in self.parts:
             spec, place = self.parts["query"], self.found["query"]
             self._prepared(place, key=spec.key, windows=spec.windows, aggregates=spec.aggregates)
-            buckets = self.asked.get("buckets", 16)
+            buckets = self.query_parts.get("buckets", 16)
             _tried(place, self.problems, lambda: require_one_learner(spec.time, spec.key, buckets))
 
     def _wrong(self, place: Value, sentence: str) -> None:
@@ -127,10 +129,10 @@ class _Fitting:
 
     def _check_names(self, taken: tuple[str, ...]) -> None:
         """Names that a source, Spark or the sink needs for itself; Spark does not tell capitals from small letters."""
-        taken += (AHEAD,) if self.asked.get("on_bad") == "divert" else ()
+        taken += (AHEAD,) if self.query_parts.get("on_bad") == "divert" else ()
         self._refuse(self.declared, self.schema.names, taken, "a column")
-        key, aggregates = self.asked.get("key", ()), self.asked.get("aggregates", {})
-        taken = SIDE if self.asked.get("side_rows") else ()
+        key, aggregates = self.query_parts.get("key", ()), self.query_parts.get("aggregates", {})
+        taken = SIDE if self.query_parts.get("side_rows") else ()
         taken += IN_POSTGRES if isinstance(self.parts.get("sink"), PostgresSink) else ()
         self._refuse(self.found["query"], [*key, *aggregates], taken, "a column of the result")
 
@@ -146,7 +148,7 @@ class _Fitting:
 
     def _check_time(self) -> None:
         """The time and the watermark; where one is wrong, the rest is tried with a sound one."""
-        self.time: str | Span = self.asked.get("time", _SOUND)
+        self.time: str | Span = self.query_parts.get("time", _SOUND)
         start, end = (
             (self.time.start, self.time.end) if isinstance(self.time, Span) else (self.time, self.time)
         )
@@ -156,7 +158,7 @@ class _Fitting:
             if self._has(self.found["watermark"], (on,)):
                 self._needs_moment(self.found["watermark"], on)
         sound = False
-        if "time" in self.asked:
+        if "time" in self.query_parts:
             place = self.query["time"]
             sound = self._has(place, (start,) if start == end else self.time.columns)
             sound = sound and self._is_measure(place.mention(start), start)
@@ -201,13 +203,13 @@ class _Fitting:
         first = self.time.start if isinstance(self.time, Span) else self.time
         unit = Measure(first, self.schema.field(first).type).duration(1)
         try:
-            asked = QuerySpec.checked(
+            spec = QuerySpec.checked(
                 self.time,
                 key,
                 windows or {_SOUND: Tumbling(unit, ZERO)},
                 aggregates or {_SOUND: count()},
             )
-            operator = Operator(asked, SparkOptions(**(options or {})).for_operators)
+            operator = Operator(spec, SparkOptions(**(options or {})).for_operators)
             operator.prepare(self.schema)
         except QueryError as problem:
             self._wrong(place, str(problem).removeprefix(f"{named}: "))

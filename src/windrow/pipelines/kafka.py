@@ -60,8 +60,8 @@ def read_kafka(
         raise QueryError(f"on_bad must be raise or divert, not {on_bad!r}")
     read = _reader(format, schema)
     reader = spark.readStream.format("kafka").option("subscribe", topic)
-    asked = {**_patient(servers, patience), "startingOffsets": starting, **(options or {})}
-    reader = reader.options(**asked)
+    settings = {**_patient(servers, patience), "startingOffsets": starting, **(options or {})}
+    reader = reader.options(**settings)
     if max_rows is not None:
         reader = reader.option("maxOffsetsPerTrigger", str(max_rows))
     return _events(reader.load(), read, on_bad, f"it is not {format} of the schema")
@@ -106,9 +106,9 @@ def _reader(format: str, schema: str) -> _Reader:
 def _json_reader(schema: str) -> _Reader:
     columns = StructType.fromDDL(schema)
     assert isinstance(columns, StructType)
-    asked = StructType([*columns.fields, StructField(BAD_JSON, StringType())])
+    wanted = StructType([*columns.fields, StructField(BAD_JSON, StringType())])
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": BAD_JSON, "timeZone": "UTC"}
-    struct = sf.from_json(sf.col("value").cast("string"), asked, options)
+    struct = sf.from_json(sf.col("value").cast("string"), wanted, options)
     return _Reader(columns.names, struct, sf.col(f"event.{BAD_JSON}").isNotNull())
 
 

@@ -59,7 +59,7 @@ class Postgres:
     table: str
 
     def apply(self, batch: Batch, changes: Changes) -> None:
-        """See `Target`."""
+        """Apply the changes and note the batch in one transaction; nothing if it was applied before."""
         with psycopg.connect(self.dsn) as connection, connection.transaction():
             if not _is_new(connection, batch):
                 return
@@ -99,7 +99,7 @@ class Postgres:
         _stream(connection, table, SIDES, sides)
 
 
-# Names in braces are filled in: the table, its columns, and what a change is told by.
+# Names in braces are filled in: the table, its columns, and what identifies a change.
 REPLACED = """
 DELETE FROM {table} USING (SELECT DISTINCT {identity} FROM changes WHERE op <> 'insert') AS replaced
 WHERE {table}.{identity} = replaced.{identity}

@@ -2,7 +2,7 @@
 
     event time     1    2    3    4    5    6    7         the file
     arrival        1    3    4    2    6    7    5         disorder 0.3, delay "3 seconds": some come later
-                   |---------|---------|---------          rate: so many rows per second
+                   |---------|---------|---------          rate: rows per second
 
 Without `disorder` rows come as the file has them. With it they come in order of the column `time`, but for a share
 `disorder` of them, each of which comes up to `delay` after its time. Which ones, and how late, depends on `seed` alone:
@@ -71,13 +71,13 @@ class Recording:
     def of(cls, options: Mapping[str, str]) -> Recording:
         """What the options of a stream say; Spark hands them over as texts, in lower case."""
         found: dict[str, Any] = {}
-        for name, given in options.items():
+        for name, value in options.items():
             if name not in _KINDS:
                 raise QueryError(f"{NAME} has no option {name!r}{choices(name, _KINDS)}")
             try:
-                found[name] = _KINDS[name](given)
+                found[name] = _KINDS[name](value)
             except ValueError:
-                raise QueryError(f"option {name!r} of {NAME} must be a number, not {given!r}") from None
+                raise QueryError(f"option {name!r} of {NAME} must be a number, not {value!r}") from None
         if "path" not in options:
             raise QueryError(f'{NAME} needs a file: .load("events.parquet")')
         made = cls(**found)
@@ -161,7 +161,7 @@ _KINDS = {field.name: _READ[str(field.type).partition(" ")[0]] for field in fiel
 
 @lru_cache(maxsize=4)
 def _part(path: str, stamp: tuple[int, int], number: int) -> pa.Table:
-    """A part of a file; a worker that is asked for more of it need not read it again."""
+    """A part of a file; a worker that reads more of it need not open it again."""
     if _is_csv(path):
         return _zoned_table(pyarrow.csv.read_csv(path))
     return _zoned_table(pq.ParquetFile(path).read_row_group(number))
@@ -226,7 +226,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return {"row": max(first, min(due, first + most)), "of": self._total}
 
     def _due(self) -> int:
-        """How many rows the stream has given out by now if it keeps to its rate."""
+        """How many rows the stream has emitted by now if it keeps to its rate."""
         if self._recording.rate is None or self._began is None:
             return self._total
         moment, row = self._began
@@ -250,7 +250,7 @@ class _Reader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
 
 class Replay(DataSource):
-    """See the module."""
+    """The data source that Spark registers for replays."""
 
     @classmethod
     def name(cls) -> str:

@@ -117,7 +117,7 @@ def events(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
 
 
 def _watermark(pipeline: Pipeline) -> str:
-    """The column with the watermark: an event that lasts is known when it is over."""
+    """The column with the watermark: a span event is known when it has ended."""
     time = pipeline.query.time
     return pipeline.watermark.on or (time if isinstance(time, str) else time.end)
 

@@ -1,4 +1,4 @@
-"""From a YAML file to a `Pipeline`. What is wrong is told with file, line, column and field, all of it at once.
+"""From a YAML file to a `Pipeline`. What is wrong is reported with file, line, column and field, all of it at once.
 
     source:     {kafka: payments, servers: "broker:9092", schema: {ts: timestamp, user: string, amount: double}}
     watermark:  10 seconds
@@ -49,7 +49,7 @@ from windrow.spec import QuerySpec
 _DECIDED = ("watermark", "metrics", "max_ahead")
 OPTIONS = [name for name in inspect.signature(SparkOptions).parameters if name not in _DECIDED]
 # Spark gives no order to rows, so none can be promised.
-ASKED = ("time", "key", "windows", "aggregates")
+QUERY_FIELDS = ("time", "key", "windows", "aggregates")
 _FIELDS = list(inspect.signature(Pipeline).parameters)
 _FIELDS.remove("options")  # they are fields of the query
 _NEEDED = ("source", "query", "sink", "watermark")
@@ -87,16 +87,16 @@ def load(path: str | os.PathLike[str]) -> Pipeline:
     parts = together(
         {name: partial(_READERS[name], v) for name, v in found.items() if name != "query"}, problems
     )
-    asked: dict[str, Any] = {}
+    query_parts: dict[str, Any] = {}
     if "query" in found:
-        parts |= together({"query": partial(_query, found["query"], asked)}, problems)
-    unfit = misfits(found, parts, asked)
-    # What is wrong with one part of the query is told of that part, and not of the whole query again.
-    told = {problem.partition(": query.")[2].partition(": ")[2] for problem in unfit} - {""}
-    problems = [p for p in problems if p.partition(": query: ")[2] not in told] + unfit
-    parts["options"] = {name: asked[name] for name in OPTIONS if name in asked}
+        parts |= together({"query": partial(_query, found["query"], query_parts)}, problems)
+    unfit = misfits(found, parts, query_parts)
+    # What is wrong with one part of the query is reported for that part, and not for the whole query again.
+    reported = {problem.partition(": query.")[2].partition(": ")[2] for problem in unfit} - {""}
+    problems = [p for p in problems if p.partition(": query: ")[2] not in reported] + unfit
+    parts["options"] = {name: query_parts[name] for name in OPTIONS if name in query_parts}
     parts.setdefault("name", Path(path).stem)
-    # Whether parts go together is asked where some of them are missing or wrong, too.
+    # Whether parts go together is checked where some of them are missing or wrong, too.
     stand_ins = {"source": None, "query": None, "watermark": None, "sink": ConsoleSink()}
     try:
         pipeline = Pipeline(**(stand_ins | parts))
@@ -114,10 +114,10 @@ def _place(file: str, problem: str) -> tuple[int, int, str]:
     return int(line), int(column), rest
 
 
-def _query(value: Value, asked: dict[str, Any]) -> QuerySpec:
-    """The query; what can be read of its fields, options included, is added to `asked`."""
+def _query(value: Value, query_parts: dict[str, Any]) -> QuerySpec:
+    """The query; what can be read of its fields, options included, is added to `query_parts`."""
     problems: list[str] = []
-    found = value.fields([*ASKED, *OPTIONS], what="a query", problems=problems)
+    found = value.fields([*QUERY_FIELDS, *OPTIONS], what="a query", problems=problems)
     missing = [name for name in ("time", "windows", "aggregates") if name not in found]
     if missing and not problems:
         problems += value.problem(f"a query needs {' and '.join(missing)}").problems
@@ -130,11 +130,13 @@ def _query(value: Value, asked: dict[str, Any]) -> QuerySpec:
     form = Form("a query", SparkOptions)
     for name in OPTIONS:
         readers[name] = partial(_option, form, name)
-    asked |= together({name: partial(readers[name], v) for name, v in found.items()}, problems)
+    query_parts |= together({name: partial(readers[name], v) for name, v in found.items()}, problems)
     if problems:
         raise SpecError(problems)
     try:
-        return QuerySpec.checked(asked["time"], asked.get("key"), asked["windows"], asked["aggregates"])
+        return QuerySpec.checked(
+            query_parts["time"], query_parts.get("key"), query_parts["windows"], query_parts["aggregates"]
+        )
     except QueryError as problem:
         raise value.problem(str(problem)) from None
 

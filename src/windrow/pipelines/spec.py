@@ -1,4 +1,4 @@
-"""A pipeline as a frozen value: where events come from, what is asked of them, where windows go.
+"""A pipeline as a frozen value: where events come from, what is computed of them, where windows go.
 
     source -> watermark -> (dedupe) -> query -> sink          and a checkpoint that remembers how far it got
 

@@ -75,7 +75,7 @@ class Target(Protocol):
 
 @dataclass(frozen=True)
 class Upsert:
-    """See `upsert`."""
+    """A function for `foreachBatch` that writes changes of windows into a target."""
 
     query: QuerySpec
     target: Target

@@ -161,11 +161,11 @@ def cell_bytes(partial: Scalars | Sketch) -> int:
 
 
 def _spans(part: Part, exact: Exact) -> list[str]:
-    """What becomes of span events."""
+    """What happens with span events."""
     time = part.query.time
     if not isinstance(time, Span):
         return []
-    lines = ["", f"events that last, {time}: {spanning.CONTRIBUTIONS[time.contributes]}"]
+    lines = ["", f"span events, {time}: {spanning.CONTRIBUTIONS[time.contributes]}"]
     if part.has_carry_over:
         ways: dict[str, list[str]] = {}
         for _, aggregate, bound in part.bounds():
@@ -244,7 +244,7 @@ def _asked_for(part: Part) -> str:
 
 
 def _stores_when_due(part: Part, exact: Exact) -> list[str]:
-    """Which stores may merge each partial, where nobody knows beforehand how many slices a window has."""
+    """Which stores may merge each partial, where the number of slices of a window is not known beforehand."""
     found = dict.fromkeys(
         f"  {partial.name:<26} {', '.join(stores)}" for partial, stores in _merged(part, exact)
     )

@@ -28,7 +28,7 @@ from windrow.aggregates.base import Scalars, Sketch
 from windrow.planner.window_set import WindowSet
 
 NAMES = ("lazy", "subtract_on_evict", "flat_fat", "two_stacks_lite")
-# From so many keys on, two-stacks lite is faster with one step for all keys than with all steps for each key.
+# From this number of keys on, two-stacks lite is faster with one step for all keys than with all steps for each key.
 MANY_KEYS = 8
 KEY_BY_KEY = "two_stacks_lite, key by key"
 

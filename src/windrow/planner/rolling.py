@@ -1,9 +1,9 @@
 """Which store keeps the partials of a rolling window: a small cost model, as `merging` is for the engine.
 
-An answer takes so many nanoseconds whatever the window, and so many more for each number of a partial beyond the first
-(one number is what processors take several of at once); with `lazy`, so many more for each slice in it, and with others
-so many more where the window is too long for the processor's cache. Once in
-a window a store does something special, as SBA when a chunk is full: the shorter the window, the more often.
+An answer takes some nanoseconds whatever the window (`answer`), and more for each number of a partial beyond the first
+(`further`; one number is what processors take several of at once); with `lazy`, more for each slice in the window (`slice`), and
+with others more where it is too long for the processor's cache (`far`). Once in a window a store does something special
+(`turn`), as SBA when a chunk is full: the shorter the window, the more often.
 
     answer  +  further x (numbers - 1)  +  far x numbers  +  slice x slices x numbers  +  turn / sqrt(slices)
 
@@ -18,7 +18,7 @@ from math import sqrt
 
 from windrow.planner.merging import Estimate
 
-# So many numbers are at hand in the processor's cache.
+# Numbers that fit in the processor's cache.
 NUMBERS_NEARBY = 1 << 15
 
 
@@ -33,7 +33,7 @@ class Cost:
     far: float
 
     def of(self, slices: int, width: int) -> float:
-        """Nanoseconds of an answer from so many slices, whose partials have `width` numbers."""
+        """Nanoseconds of an answer from `slices` slices, whose partials have `width` numbers."""
         parts = (self.answer, self.further, self.slice, self.turn, self.far)
         return sum(cost * times for cost, times in zip(parts, shares(slices, width), strict=True))
 
@@ -57,7 +57,7 @@ LEAST_FOR_TWO_THREADS = 1 << 17
 def estimates(
     slices: int, *, exact: bool, row_by_row: bool, processors: int, width: int = 1
 ) -> list[Estimate]:
-    """What the stores cost for windows of so many slices, the cheapest first.
+    """What the stores cost for windows of `slices` slices, the cheapest first.
 
     exact:       the aggregate has an exact inverse
     row_by_row:  a window ends with each row; else SBA has no loop that sees its work ahead

@@ -19,7 +19,7 @@ from windrow.engine.snapshot.parts import Reader, Writer
 from windrow.engine.user_functions import blame
 from windrow.policies.events import BEFORE_FLUSH
 from windrow.policies.folding import InCells
-from windrow.policies.inputs import Asked, Inputs
+from windrow.policies.inputs import BoundAggregate, Inputs
 from windrow.policies.layout import KIND, LIVE, OF_PARTITION, OF_ROW, OF_TUPLE, of
 from windrow.policies.window_state import WindowState
 
@@ -29,10 +29,10 @@ _UNTIMED = np.empty(0, np.int64)
 class FoldedCells(InCells):
     """Partials of fixed size in cells."""
 
-    def __init__(self, asked: list[Asked], inputs: Inputs) -> None:
-        super().__init__(asked, inputs)
+    def __init__(self, aggregates: list[BoundAggregate], inputs: Inputs) -> None:
+        super().__init__(aggregates, inputs)
         self._stores: dict[Any, Numbers] = {
-            key: _store(one) for key, one in {a.key: a for a in asked}.items()
+            key: _store(one) for key, one in {a.key: a for a in aggregates}.items()
         }
         self._taken = 0
 
@@ -96,11 +96,16 @@ class FoldedCells(InCells):
         flushed = np.compress(events[KIND] == BEFORE_FLUSH, events, axis=1)
         partition, cells, row = flushed[OF_PARTITION], flushed[OF_TUPLE], flushed[OF_ROW]
         columns = dict(zip(state.partitions.by, state.partitions.columns(partition), strict=True))
-        columns |= {one.name: self._answer(one, cells, state, partition, row) for one in self._asked}
+        columns |= {one.name: self._answer(one, cells, state, partition, row) for one in self._aggregates}
         return pa.table(columns)
 
     def _answer(
-        self, one: Asked, cells: np.ndarray, state: WindowState, partition: np.ndarray, row: np.ndarray
+        self,
+        one: BoundAggregate,
+        cells: np.ndarray,
+        state: WindowState,
+        partition: np.ndarray,
+        row: np.ndarray,
     ) -> pa.Array:
         store = self._stores[one.key]
         decoders = self._inputs.decoders(one.columns)
@@ -110,9 +115,9 @@ class FoldedCells(InCells):
     def summary(self, state: WindowState, number: int) -> dict[str, Any]:
         cell = int(state.partitions.table[number, of.CELL])
         if cell < 0:
-            return {one.name: None for one in self._asked}
+            return {one.name: None for one in self._aggregates}
         chosen, partition, row = (np.array([value]) for value in (cell, number, -1))
-        answers = {one.name: self._answer(one, chosen, state, partition, row) for one in self._asked}
+        answers = {one.name: self._answer(one, chosen, state, partition, row) for one in self._aggregates}
         return {name: answer[0].as_py() for name, answer in answers.items()}
 
     def save(self, state: WindowState, writer: Writer) -> None:
@@ -139,7 +144,7 @@ def _in_use(state: WindowState) -> np.ndarray:
     return numbers[state.partitions.table[numbers, of.CELL] >= 0]
 
 
-def _store(one: Asked) -> Numbers:
+def _store(one: BoundAggregate) -> Numbers:
     partial = one.bound.partial
     assert isinstance(partial, (Scalars, Sketch))
     return Numbers(partial, len(one.bound.kinds), np.dtype(np.int64))

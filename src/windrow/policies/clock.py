@@ -1,11 +1,11 @@
-"""The clock of a window: what time it is, and somebody who calls when an instant has come.
+"""The clock of a window: what time it is, and calls at given instants.
 
     RealClock       the machine's time; one thread for all windows on it while a call is waiting, asleep until its deadline
-    VirtualClock    stands still until it is told to go on; calls happen inside `advance`, in order
+    VirtualClock    stands still until it is advanced; calls happen inside `advance`, in order
 
 Times are nanoseconds since 1970. A real clock never goes back: it is read once, and runs on from there with the
-machine's uptime. Windows hand in a deadline each, and take it back by handing in another one. A clock does not keep
-windows alive (`weakly`): one that nobody else holds takes its deadline back.
+machine's uptime. Each window registers one deadline, which replaces the one before. A clock does not keep windows
+alive (`weakly`): one without other references cancels its deadline.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Call:
 
     deadline: int
     function: Callable[[], None] = field(compare=False)
-    # Among calls of one instant, the first to be asked for is made first.
+    # Among calls of one instant, the first to be registered is made first.
     number: int = field(default_factory=itertools.count().__next__)
     cancelled: bool = field(default=False, compare=False)
     wake: Callable[[None], None] | None = field(default=None, compare=False)
@@ -116,12 +116,12 @@ class RealClock:
                 if wait <= 0:
                     return heapq.heappop(self._calls)
             with suppress(queue.Empty):
-                # A wait of centuries is more than a thread can be asked for.
+                # A wait of centuries is more than a lock accepts.
                 self._woken.get(timeout=min(wait / 1e9, threading.TIMEOUT_MAX / 2))
 
 
 class VirtualClock:
-    """A clock that stands still until it is told to go on.
+    """A clock that stands still until it is advanced.
 
     >>> clock = VirtualClock()
     >>> call = clock.call_at(2_000_000_000, lambda: print("two seconds"))
@@ -148,11 +148,28 @@ class VirtualClock:
         return call
 
     def advance(self, period: DurationLike) -> None:
-        """Go on by a length of time (a plain number is seconds); calls are made at their instants, in order."""
+        """Move on by a length of time; calls are made at their instants, in order.
+
+        Parameters
+        ----------
+        period
+            `"5 seconds"`, a `timedelta`, or a number of seconds.
+        """
         self.advance_to(self._now + period_of(period).nanoseconds)
 
     def advance_to(self, instant: int) -> None:
-        """Go on to an instant, in nanoseconds."""
+        """Move on to an instant; calls are made at theirs, in order.
+
+        Parameters
+        ----------
+        instant
+            Nanoseconds since 1970.
+
+        Raises
+        ------
+        QueryError
+            If the instant is before that of the clock.
+        """
         if instant < self._now:
             raise QueryError(f"a clock does not go back: it is {self._now}, and {instant} is before that")
         while self._calls and self._calls[0].deadline <= instant:

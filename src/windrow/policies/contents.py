@@ -1,4 +1,4 @@
-"""What a window holds, for whoever may look: handlers, and others under the window's lock."""
+"""What a window holds, to be read by handlers, and by others under the window's lock."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Contents:
         """As `partitions`, for these partition numbers."""
         partitions = self._machine.partitions
         table = partitions.table[numbers]
-        told = {
+        columns = {
             "size": table[:, of.TAIL] - table[:, of.HEAD],
             "updates": table[:, of.UPDATES],
             "created": table[:, of.CREATED_AT],
@@ -47,7 +47,7 @@ class Contents:
             "age": self.clock.now() - table[:, of.UPDATED_AT],
         }
         keys = dict(zip(partitions.by, partitions.columns(numbers), strict=True))
-        return pa.table(keys | {name: pa.array(values) for name, values in told.items()})
+        return pa.table(keys | {name: pa.array(values) for name, values in columns.items()})
 
     def content(self, key: Any = None) -> pa.Table:
         """The rows of a subwindow, oldest first; no rows if there is none with this key."""
@@ -91,7 +91,7 @@ class Contents:
 
     @property
     def regions(self) -> dict[str, np.ndarray]:
-        """The arrays that run beside `order`."""
+        """The arrays that are parallel to `order`."""
         return self._machine.regions.arrays
 
     @property

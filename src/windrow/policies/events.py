@@ -5,8 +5,8 @@
     sliding windows    before_evict, after_evict, trigger, initial_full
 
 Compiled loops write events on a *tape*, one row of numbers for each. The number of an event is also its
-place in the masks that say which events are written down and which ones somebody waits for: an event that
-nobody asked for costs one comparison.
+place in the masks that say which events are written down and which ones a handler waits for: an event that
+is not wanted costs one comparison.
 """
 
 from __future__ import annotations

@@ -67,12 +67,50 @@ class Flow:
     # -- building --------------------------------------------------------------------------------
 
     def source(self, name: str, *, punctuated: bool = False) -> Stream:
-        """A stream from outside; `punctuated` says that punctuations come with it."""
+        """A stream from outside.
+
+        Parameters
+        ----------
+        name
+            A name that no other part of the flow has.
+        punctuated
+            Whether punctuations come with it; False by default.
+
+        Returns
+        -------
+        Stream
+            What operators are fed with.
+
+        Raises
+        ------
+        QueryError
+            If the name is taken.
+        """
         self._place(name, _Node(None, (), punctuated))
         return Stream(name)
 
     def add(self, name: str, operator: Operator, *feeds: Stream | Sequence[Stream]) -> Stream:
-        """An operator, and what feeds each of its input ports: a stream, or several that are merged."""
+        """Add an operator.
+
+        Parameters
+        ----------
+        name
+            A name that no other part of the flow has.
+        operator
+            The operator, which belongs to this flow alone.
+        feeds
+            For each of its input ports a stream, or several that are merged.
+
+        Returns
+        -------
+        Stream
+            Its first output; `output` gives the others.
+
+        Raises
+        ------
+        QueryError
+            If the name is taken, or a port is not fed by streams of this flow.
+        """
         if not isinstance(operator, Operator):
             raise QueryError(f"{name!r} needs an operator, not {operator!r}")
         inputs = operator.model.inputs
@@ -94,7 +132,25 @@ class Flow:
         return Stream(name)
 
     def output(self, name: str, port: int | str) -> Stream:
-        """Another output port of an operator than its first one, by place or name."""
+        """An output port of an operator, for those that have several.
+
+        Parameters
+        ----------
+        name
+            The operator's name.
+        port
+            The port's place, from 0, or its name.
+
+        Returns
+        -------
+        Stream
+            What operators are fed with.
+
+        Raises
+        ------
+        QueryError
+            If there is no such operator or port.
+        """
         node = self._nodes.get(name)
         if node is None or node.operator is None:
             raise QueryError(
@@ -174,7 +230,25 @@ class Flow:
     # -- running ---------------------------------------------------------------------------------
 
     def process(self, source: str, rows: Any) -> dict[str, Punctuated]:
-        """Push rows into a source; what came out of each stream that feeds nobody, by its name."""
+        """Push rows into a source, and through all operators that it feeds.
+
+        Parameters
+        ----------
+        source
+            The name of the source.
+        rows
+            Anything that makes a table; with punctuations if it is `Punctuated`.
+
+        Returns
+        -------
+        dict of str to Punctuated
+            What came out of each stream that feeds no operator, by its name.
+
+        Raises
+        ------
+        QueryError
+            If `check` finds an edge that cannot be, or there is no such source.
+        """
         if not self._checked:
             self.check()
         node = self._nodes.get(source)
@@ -186,11 +260,11 @@ class Flow:
         return self._push({Stream(source): Punctuated.of(rows)})
 
     def poll(self) -> dict[str, Punctuated]:
-        """What timers have made since; as `process` gives it."""
+        """What timers have emitted since, as `process` returns it."""
         return self._push({})
 
     def finish(self) -> dict[str, Punctuated]:
-        """The sources are over: every operator gives out what it still has to say, upstream first."""
+        """The sources have ended: every operator emits what it still holds, upstream first."""
         return self._push({}, finishing=True)
 
     def _push(self, moving: dict[Stream, Punctuated], *, finishing: bool = False) -> dict[str, Punctuated]:
@@ -221,7 +295,7 @@ class Flow:
     # -- state -----------------------------------------------------------------------------------
 
     def snapshot(self) -> dict[str, bytes]:
-        """The state of each operator by its name, with the rows that timers have made and nobody has fetched."""
+        """The state of each operator by its name, with rows that timers have emitted and that were not fetched."""
         return {
             name: node.operator.snapshot() for name, node in self._nodes.items() if node.operator is not None
         }

@@ -1,4 +1,4 @@
-"""What a window needs of whoever makes something of its rows, instead of keeping them or besides.
+"""What a window needs of a summary of its rows, which is kept instead of the rows or besides.
 
     cells     a tumbling subwindow has a *cell* from its first row to its flush; rows are folded into cells,
               and no row is kept (`cells`, `summarizers`)
@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.engine.snapshot.parts import Reader, Writer
-from windrow.policies.inputs import Asked, Inputs
+from windrow.policies.inputs import BoundAggregate, Inputs
 from windrow.policies.layout import of
 from windrow.policies.spec import Spec
 from windrow.policies.window_state import WindowState
@@ -26,10 +26,10 @@ SMALLEST_CELLS = 16
 
 
 class Folding:
-    """The base: reads what the aggregates `asked` for need of rows, does nothing with them, and keeps none."""
+    """The base: reads the columns of the aggregates, and keeps nothing of them."""
 
-    def __init__(self, asked: list[Asked], inputs: Inputs) -> None:
-        self._asked, self._inputs = asked, inputs
+    def __init__(self, aggregates: list[BoundAggregate], inputs: Inputs) -> None:
+        self._aggregates, self._inputs = aggregates, inputs
 
     def columns(self) -> dict[str, np.ndarray]:
         """Arrays to be kept beside `order`, empty."""
@@ -63,15 +63,15 @@ class Folding:
         """A call is over, and everything is in its place: raise what a summarizer has raised."""
 
     def may_fail(self, rows: int) -> bool:
-        """Whether folding or answering may fail, in windows of at most so many rows."""
-        return self._inputs.may_fail(self._asked, rows)
+        """Whether folding or answering may fail, in windows of at most `rows` rows."""
+        return self._inputs.may_fail(self._aggregates, rows)
 
     def saved(self, state: WindowState, touched: np.ndarray) -> Callable[[], None]:
         """What brings back what there is now of these partitions, after rows were folded or not."""
         return lambda: None
 
     def choose_slices(self, spec: Spec, settings: np.ndarray) -> None:
-        """Nobody needs single rows: keep slices of them, if that is possible."""
+        """Single rows are not needed: keep slices of them, if that is possible."""
 
     def fold(self, state: WindowState, low: int, high: int) -> None:
         """Rows low .. high-1 of the batch have got their positions."""
@@ -100,8 +100,8 @@ class Folding:
 class InCells(Folding):
     """Folding into cells: which ones are free, and which ones were closed in this call."""
 
-    def __init__(self, asked: list[Asked], inputs: Inputs) -> None:
-        super().__init__(asked, inputs)
+    def __init__(self, aggregates: list[BoundAggregate], inputs: Inputs) -> None:
+        super().__init__(aggregates, inputs)
         self.capacity = 0
         self.free = np.empty(0, np.int64)
         self.closed = np.empty(0, np.int64)

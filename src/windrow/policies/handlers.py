@@ -1,6 +1,6 @@
 """Who wants to know what happens in a window, and the loops that stop to tell them.
 
-A loop runs until somebody waits for an event; handlers are called, and it goes on from where it was left. Where a
+A loop runs until an event that has a handler; handlers are called, and it continues from there. Where a
 handler raises, what was begun is finished `alone`: without handlers, and without the user's selection.
 """
 

@@ -17,23 +17,32 @@ from windrow.engine.columns import Coder, settled
 from windrow.engine.numbers import frozen
 from windrow.engine.partials.scalars import lowered
 from windrow.engine.snapshot.parts import Reader, Writer, one
-from windrow.engine.user_functions import lower_failed
-from windrow.errors import DataError, StateError
+from windrow.engine.user_functions import bind, lower_failed
+from windrow.errors import DataError, QueryError, StateError
 from windrow.policies.window_state import WindowState
 from windrow.rolling.codes import require_codes
 from windrow.schema import require_columns
 
-# So few strings are never tidied up.
+# At most this many strings are never tidied up.
 FEW_STRINGS = 4096
 
 
 @dataclass(frozen=True)
-class Asked:
+class BoundAggregate:
     """An aggregate that a window computes, bound to the types of its columns."""
 
     name: str
     aggregate: Aggregate
     bound: Bound
+
+    @classmethod
+    def of(cls, name: str, aggregate: Aggregate, schema: pa.Schema) -> BoundAggregate:
+        """Bound to the columns of a schema; a QueryError if that cannot be."""
+        if not isinstance(aggregate, Aggregate):
+            raise QueryError(f"{name}: an aggregate of windrow is needed, not {aggregate!r}")
+        require_columns(schema, aggregate.columns)
+        types = [schema.field(column).type for column in aggregate.columns]
+        return cls(name, aggregate, bind(aggregate, types))
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -97,9 +106,9 @@ def blaming(own: bool, error: Callable[[Exception], Exception]) -> Iterator[None
 class Inputs:
     """A coder for each column. `read` takes a batch in; `codes` and `present` then tell of its rows."""
 
-    def __init__(self, schema: pa.Schema, asked: list[Asked]) -> None:
-        coded = list(dict.fromkeys(column for one in asked for column in one.inputs))
-        counted = [column for one in asked for column in one.columns]
+    def __init__(self, schema: pa.Schema, aggregates: list[BoundAggregate]) -> None:
+        coded = list(dict.fromkeys(column for one in aggregates for column in one.inputs))
+        counted = [column for one in aggregates for column in one.columns]
         require_columns(schema, tuple(counted))
         self._coders = {name: Coder(name, schema.field(name).type) for name in coded}
         self._columns = list(dict.fromkeys([*coded, *counted]))
@@ -134,7 +143,7 @@ class Inputs:
     def settle(self, held: Callable[[str], np.ndarray], recode: Callable[[str, np.ndarray], None]) -> None:
         """New strings have changed the codes of others: bring those that are held in line by `recode(column, old_to_new)`.
 
-        Then forget strings that nobody holds, of columns in which they may be most. `held(column)` are the codes that
+        Then forget strings that are not held, of columns in which they may be most. `held(column)` are the codes that
         are held besides those of the batch.
         """
         moves, self._moves = self._moves, []
@@ -152,11 +161,11 @@ class Inputs:
                 self._codes[name] = frozen(moved[np.minimum(codes, len(moved) - 1)])
                 recode(name, moved)
 
-    def may_fail(self, asked: list[Asked], rows: int) -> bool:
-        """Whether an aggregate over at most so many rows may raise, or a sum of them overflow; the batch was read."""
-        if any(one.own for one in asked):
+    def may_fail(self, aggregates: list[BoundAggregate], rows: int) -> bool:
+        """Whether an aggregate over at most `rows` rows may raise, or a sum of them overflow; the batch was read."""
+        if any(one.own for one in aggregates):
             return True
-        summed = {one.columns[0] for one in asked if one.bound.check is not None}
+        summed = {one.columns[0] for one in aggregates if one.bound.check is not None}
         for name in summed:
             codes = self._codes[name]
             if len(codes):

@@ -56,7 +56,7 @@ DONE, STOPPED, NEEDS_TAPE, NEEDS_CELLS, NEEDS_CHOICE = 0, 1, 2, 3, 4
 # The columns of the tape.
 KIND, OF_ROW, OF_PARTITION, OF_TUPLE, FROM, UPTO, AT = range(7)
 TAPE_WIDTH = 7
-# So many events a step can have; a loop that finds less room asks for more.
+# The most events that a step can have; a loop that finds less room returns for more.
 SPARE = 16
 
 NEVER = 2**63 - 1

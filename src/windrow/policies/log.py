@@ -117,9 +117,9 @@ def mark_held(table, partitions, order, held):  # type: ignore[no-untyped-def]
 
 
 class Regions:
-    """Arrays that run beside each other, with a region for each subwindow: `order`, marks, partials.
+    """Parallel arrays, with a region for each subwindow: `order`, marks, partials.
 
-    `arrays` are replaced as a whole when they grow; whoever keeps one asks here for it again.
+    `arrays` are replaced as a whole when they grow, so that none may be kept elsewhere.
     """
 
     def __init__(self, arrays: dict[str, np.ndarray]) -> None:
@@ -190,7 +190,7 @@ class Log:
             self._batches[-2:] = [_joined(self._batches[-2:], self.schema)]
 
     def take(self, rows: np.ndarray, *, copied: bool = False) -> pa.Table:
-        """These rows, which must be ascending; rows that lie together are not copied unless that is asked for."""
+        """These rows, which must be ascending; rows that lie together are not copied unless `copied`."""
         ends = np.cumsum([b.num_rows for b in self._batches])
         cuts = np.searchsorted(rows, np.concatenate([[0], ends]))
         parts = []

@@ -10,7 +10,7 @@ Each row goes through the same phases. Table I and Table II of the paper are the
     next row <-- flush? <-- tumbling, count --. <-- full? <-- after insert <-- before insert <-- room for a tuple
              <-- trigger? <-- sliding, count -'
 
-The loop stops where somebody waits for an event, where the tape or the cells of a summarizer are used up, and
+The loop stops where a handler waits for an event, where the tape or the cells of a summarizer are used up, and
 where a function of the user's selects partitions; it goes on from ROW and PHASE as if nothing had been.
 
     numbers     the partition of each row          position   out: where each row was put (-1: nowhere)
@@ -76,7 +76,7 @@ def run(  # type: ignore[no-untyped-def]
     s,
     g,
 ):
-    """Take rows in from where the loop was left; why it returned. See the module for the arrays."""
+    """Take rows in from where the loop was left; why it returned: DONE, STOPPED or one of NEEDS_..."""
     sliding, eviction, size = s[of.SLIDING] == 1, s[of.EVICTION], s[of.SIZE]
     trigger, every, partial = s[of.TRIGGERING], s[of.EVERY], s[of.PARTIAL] == 1
     partitions, limit, folded, clocked = s[of.PARTITIONS], s[of.LIMIT], s[of.FOLDED] == 1, s[of.CLOCKED] == 1

@@ -33,7 +33,7 @@ ROLES = ("eviction", "trigger")
 SMALLEST_TAPE = 64
 # A guess from the first rows of a batch may be far too high.
 MOST_GROWTH = 16
-# With slices, single rows cannot be told about: these events are about subwindows.
+# With slices there are no events of single rows: these are of subwindows.
 OF_SUBWINDOWS = ("trigger", "initial_full", "partition_eviction", "partition_selection")
 _NO_CELLS = (np.empty(0, np.int64), np.empty(0, np.int64))
 _NO_VALUES = np.empty(0, np.int64)

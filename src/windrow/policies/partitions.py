@@ -2,7 +2,7 @@
 
 Numbers are those of `engine.keys`, dense and in order of first appearance. A number outlives its subwindow: the next
 row with the same key finds it again. When most numbers have no subwindow any more, those that have are renumbered,
-and whoever keeps something by number is told.
+and all that is kept by number is moved.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FEW_PARTITIONS = 1024
 
 
 def grown(array: np.ndarray, count: int, fill: Any = 0) -> np.ndarray:
-    """An array with room for so many entries: if it has less, twice as many as before, or what is needed."""
+    """An array with room for `count` entries: if it has less, twice as many as before, or what is needed."""
     if count <= len(array):
         return array
     size = max(count, 2 * len(array)) - len(array)
@@ -74,7 +74,7 @@ class Partitions:
         return numbers
 
     def make_room(self, count: int) -> None:
-        """Have room for so many numbers."""
+        """Make room for these partition numbers."""
         self.table, self.heap, self.dues = (grown(a, count) for a in (self.table, self.heap, self.dues))
         self.arrays = {name: grown(array, count) for name, array in self.arrays.items()}
 

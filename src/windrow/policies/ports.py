@@ -1,6 +1,6 @@
 """What flows between operators, and what their ports say about punctuations.
 
-A *window punctuation* is a boundary in a stream: it cuts the rows into windows that somebody upstream has
+A *window punctuation* is a boundary in a stream: it cuts the rows into windows that an operator upstream has
 made. A stream is carried in batches of columns, and a punctuation is a place in the batch:
 
     rows           a   b   c   d   e
@@ -123,7 +123,25 @@ class Punctuated:
 
     @classmethod
     def of(cls, rows: Any, marks: Sequence[int] | np.ndarray = ()) -> Punctuated:
-        """Rows with punctuations after so many of them; a stretch is taken as it is."""
+        """Rows with punctuations between them.
+
+        Parameters
+        ----------
+        rows
+            Anything that makes a table; a `Punctuated` is returned as it is.
+        marks
+            After how many of the rows each punctuation comes, in order; none by default.
+
+        Returns
+        -------
+        Punctuated
+            A stretch of a stream.
+
+        Raises
+        ------
+        QueryError
+            If the rows make no table, or marks are out of order or beyond the rows.
+        """
         if isinstance(rows, Punctuated):
             return rows
         if isinstance(rows, pa.RecordBatch):
@@ -150,7 +168,7 @@ class Punctuated:
         return self.table.num_rows
 
     def parts(self) -> Iterator[tuple[pa.Table, bool]]:
-        """The rows between punctuations, and whether a punctuation comes behind them."""
+        """The rows between punctuations, and whether a punctuation follows them."""
         begin = 0
         for mark in self.marks.tolist():
             yield self.table.slice(begin, mark - begin), True
@@ -168,8 +186,8 @@ def joined(stretches: Sequence[Punctuated]) -> Punctuated:
     first = stretches[0].table.schema
     other = next((s.table.schema for s in stretches if s.table.schema != first), first)
     if other != first:
-        told = (", ".join(f"{f.name} {f.type}" for f in schema) for schema in (first, other))
+        shown = (", ".join(f"{f.name} {f.type}" for f in schema) for schema in (first, other))
         raise QueryError(
-            "rows with the columns {}; and others with {}, cannot follow each other".format(*told)
+            "rows with the columns {}; and others with {}, cannot follow each other".format(*shown)
         )
     return Punctuated(pa.concat_tables([s.table for s in stretches]), np.concatenate(marks))

@@ -4,7 +4,7 @@ Each row has a place in `order`, and a window is a range of places of its partit
 `order`, and are combined as two stacks for each partition (`stacks`): each row is combined twice in its life, and no
 partial is ever taken back out of another.
 
-Where nobody asks for single rows, a place holds a *slice* of them (section 4.1.8 of the paper: a tumbling window that feeds
+Where single rows are not needed, a place holds a *slice* of them (section 4.1.8 of the paper: a tumbling window that feeds
 a sliding one). `count(n), count(m)` has slices of gcd(n, m) rows; `time(p), time(q)` has slices between the instants
 at which a trigger is due or a row has just become too old for one.
 
@@ -33,7 +33,7 @@ from windrow.engine.snapshot.parts import Reader, Writer
 from windrow.engine.user_functions import lift_failed, named
 from windrow.policies.events import BEFORE_FLUSH, TRIGGER
 from windrow.policies.folding import Folding
-from windrow.policies.inputs import Asked, Inputs, blaming
+from windrow.policies.inputs import BoundAggregate, Inputs, blaming
 from windrow.policies.layout import FROM, KIND, OF_PARTITION, OF_ROW, UPTO, of
 from windrow.policies.spec import Count, Sliding, Spec, Time, TupleCount
 from windrow.policies.stacks import answer, put_rows
@@ -104,13 +104,13 @@ class Overwritten:
 class Ranges(Folding):
     """Aggregates over ranges of places; several that share a partial share its stacks."""
 
-    def __init__(self, asked: list[Asked], inputs: Inputs) -> None:
-        super().__init__(asked, inputs)
+    def __init__(self, aggregates: list[BoundAggregate], inputs: Inputs) -> None:
+        super().__init__(aggregates, inputs)
         self._parts: dict[Any, str] = {}
         self._columns: dict[tuple[str, ...], str] = {}
         self._operations: dict[str, dict[bool, Operations]] = {}
         self._arrived = 0
-        for one in asked:
+        for one in aggregates:
             self._columns.setdefault(one.columns, f"n{len(self._columns)}")
             key = one.key
             if key not in self._parts:
@@ -126,7 +126,7 @@ class Ranges(Folding):
 
     def columns(self) -> dict[str, np.ndarray]:
         arrays: dict[str, np.ndarray] = {}
-        for one in self._asked:
+        for one in self._aggregates:
             name = self._parts[one.key]
             if name in self._operations:
                 cells = self._operations[name][False].cells(0)
@@ -167,7 +167,7 @@ class Ranges(Folding):
     def choose_slices(self, spec: Spec, settings: np.ndarray) -> None:
         if not isinstance(spec, Sliding) or isinstance(spec.partition_eviction, TupleCount):
             return
-        if not all(one.fixed for one in self._asked):
+        if not all(one.fixed for one in self._aggregates):
             return
         if isinstance(spec.eviction, Count) and isinstance(spec.trigger, Count) and spec.eviction.size:
             rows = math.gcd(spec.eviction.size, spec.trigger.size)
@@ -201,7 +201,7 @@ class Ranges(Folding):
     def _codes(self, state: WindowState, column: str) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """The arrays that hold codes of a column, by place and by partition."""
         by_place, by_partition = [], []
-        for one in {one.key: one for one in self._asked}.values():
+        for one in {one.key: one for one in self._aggregates}.values():
             name = self._parts[one.key]
             fields = list(enumerate(getattr(one.bound.partial, "fields", ())))
             for position in (p for p, read in enumerate(one.inputs) if read == column):
@@ -238,7 +238,7 @@ class Ranges(Folding):
             mask = everything if present is None else present
             count_values(position, state.rows.numbers, mask, low, high, *counts)
         first, self._arrived = self._arrived - low, self._arrived + high - low
-        for one in {one.key: one for one in self._asked}.values():
+        for one in {one.key: one for one in self._aggregates}.values():
             name = self._parts[one.key]
             if not one.fixed:
                 kept = position[low:high] >= 0
@@ -247,7 +247,9 @@ class Ranges(Folding):
             elif name in self._operations:
                 self._lift(state, one, name, first, low, high)
 
-    def _lift(self, state: WindowState, one: Asked, name: str, first: int, low: int, high: int) -> None:
+    def _lift(
+        self, state: WindowState, one: BoundAggregate, name: str, first: int, low: int, high: int
+    ) -> None:
         present = self._inputs.present(one.columns)
         inputs = self._inputs.codes(one.inputs)
         if isinstance(one.bound.partial, Scalars) and one.bound.partial.timed:
@@ -292,7 +294,7 @@ class Ranges(Folding):
     ) -> dict[str, pa.Array]:
         made: dict[str, tuple[np.ndarray, ...]] = {}
         found = {}
-        for one in self._asked:
+        for one in self._aggregates:
             part, arrays = self._parts[one.key], state.regions.arrays
             counts = self._columns[one.columns]
             n = high - low
@@ -310,7 +312,7 @@ class Ranges(Folding):
     def _combined(
         self,
         state: WindowState,
-        one: Asked,
+        one: BoundAggregate,
         part: str,
         partition: np.ndarray,
         low: np.ndarray,
@@ -331,7 +333,7 @@ class Ranges(Folding):
         return out
 
     def _from_codes(
-        self, state: WindowState, one: Asked, part: str, low: np.ndarray, high: np.ndarray
+        self, state: WindowState, one: BoundAggregate, part: str, low: np.ndarray, high: np.ndarray
     ) -> pa.Array:
         codes, counts = state.regions.arrays[f"{part} codes"], self._columns[one.columns]
         log = Log(codes.dtype.kind == "f")

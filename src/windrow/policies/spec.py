@@ -4,8 +4,8 @@
     sliding(count(100), count(10))              the last 100 rows, processed every 10
     sliding(delta("ts", 60), time("1 second"), partitioned=True, partition_eviction=partition_age("1 hour"))
 
-A policy says *when*; in which *order* a row is inserted, others are evicted and the window is processed, is told by
-`orders`. A spec is made of values alone, and prints as the text that `text` reads.
+A policy says *when*; in which *order* a row is inserted, others are evicted and the window is processed, is said by
+the `loop`. A spec is made of values alone, and prints as the text that `text` reads.
 """
 
 from __future__ import annotations

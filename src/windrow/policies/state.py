@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def fingerprint(window: Contents, machine: Machine) -> bytes:
     """What a snapshot belongs to: policies, columns and options."""
-    told = {
+    identity = {
         "spec": str(window.spec),
         "schema": str(machine.schema),
         "by": machine.partitions.by,
@@ -39,11 +39,11 @@ def fingerprint(window: Contents, machine: Machine) -> bytes:
         "aggregates": {name: str(aggregate) for name, aggregate in window.aggregates.items()},
         "partial": int(machine.settings[of.PARTIAL]),
     }
-    return hashlib.sha256(json.dumps(told).encode()).digest()
+    return hashlib.sha256(json.dumps(identity).encode()).digest()
 
 
 def save(window: Contents, machine: Machine) -> bytes:
-    """See `Window.snapshot`."""
+    """The snapshot of a window: its subwindows, rows, partials and counters, as bytes."""
     writer, partitions = Writer(), machine.partitions
     live = np.sort(partitions.live())
     table = partitions.table[live]
@@ -71,7 +71,7 @@ def save(window: Contents, machine: Machine) -> bytes:
 
 
 def load(window: Contents, machine: Machine, snapshot: bytes) -> None:
-    """See `Window.restore`."""
+    """Restore a window that has not begun from a snapshot of an equal one."""
     if window.taken or machine.counters[of.SEQUENCE]:
         raise StateError("a snapshot can be restored into a new window only, and this one has begun")
     body = unframed(fingerprint(window, machine), snapshot, "window: policies, schema or options differ")

@@ -67,7 +67,7 @@ def note(tape, g, kind, row, p, row_held, low, high, at):  # type: ignore[no-unt
 
 @jit
 def told(tape, table, g, wanted, stop, kind, row, p, subject, at):  # type: ignore[no-untyped-def]
-    """Note an event of partition p, as it is now, if it is wanted; whether somebody waits for it."""
+    """Note an event of partition p, as it is now, if it is wanted; whether a handler waits for it."""
     if wanted >> kind & 1 == 0:
         return False
     note(tape, g, kind, row, p, subject, table[p, of.HEAD], table[p, of.TAIL], at)

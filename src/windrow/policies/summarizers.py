@@ -22,16 +22,14 @@ import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate
 from windrow.engine.snapshot.parts import Reader, Writer
-from windrow.engine.user_functions import bind
 from windrow.errors import QueryError, StateError
 from windrow.policies.cells import FoldedCells
 from windrow.policies.folding import Folding, InCells
-from windrow.policies.inputs import Asked, Inputs
+from windrow.policies.inputs import BoundAggregate, Inputs
 from windrow.policies.layout import of
 from windrow.policies.ranges import Ranges
 from windrow.policies.spec import Spec, Tumbling
 from windrow.policies.window_state import WindowState
-from windrow.schema import require_columns
 
 
 class Summarizer:
@@ -41,7 +39,7 @@ class Summarizer:
         """A subwindow of this key begins; the summarizer has just been made."""
 
     def insert(self, rows: pa.Table) -> None:
-        """Rows arrive in the subwindow; nobody else keeps them."""
+        """Rows arrive in the subwindow; they are not kept elsewhere."""
 
     def close(self) -> None:
         """The subwindow was flushed or evicted; the summarizer is about to be dropped."""
@@ -88,7 +86,7 @@ class Summaries(InCells):
         return made
 
     def _keep(self, problem: Exception, note: str) -> None:
-        """Others get their rows before somebody hears of a problem."""
+        """Raise a problem only after the other summarizers have got their rows."""
         problem.add_note(f"windrow: a summarizer raised; {note}, everything else is as it should be")
         self._problem = self._problem or problem
 
@@ -138,14 +136,7 @@ def folding_of(
         return Summaries(summarizer, schema)
     if not aggregates:
         return None
-    asked = [_asked(name, aggregate, schema) for name, aggregate in aggregates.items()]
-    inputs = Inputs(schema, asked)
-    fixed = all(one.fixed for one in asked)
-    return FoldedCells(asked, inputs) if fixed and isinstance(spec, Tumbling) else Ranges(asked, inputs)
-
-
-def _asked(name: str, aggregate: Aggregate, schema: pa.Schema) -> Asked:
-    if not isinstance(aggregate, Aggregate):
-        raise QueryError(f"{name}: an aggregate of windrow is needed, not {aggregate!r}")
-    require_columns(schema, aggregate.columns)
-    return Asked(name, aggregate, bind(aggregate, [schema.field(c).type for c in aggregate.columns]))
+    bound = [BoundAggregate.of(name, aggregate, schema) for name, aggregate in aggregates.items()]
+    inputs = Inputs(schema, bound)
+    fixed = all(one.fixed for one in bound)
+    return FoldedCells(bound, inputs) if fixed and isinstance(spec, Tumbling) else Ranges(bound, inputs)

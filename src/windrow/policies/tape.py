@@ -59,7 +59,7 @@ class Tape:
 
 @dataclass(frozen=True)
 class Event:
-    """An event as a handler sees it. What it tells holds while the handler runs."""
+    """An event as a handler sees it; valid while the handler runs."""
 
     window: Contents
     code: int

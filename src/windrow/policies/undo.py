@@ -7,7 +7,7 @@ afterwards, over columns. Such a window saves, before each batch, what the batch
     partials     of these subwindows; of sliding ones only what is about to be overwritten (`ranges`)
     counters, and the events that the clock has written by then
 
-Rows in the log and places behind the last one of a subwindow need no way back: nobody looks there. Lists and heaps are
+Rows in the log and places behind the last one of a subwindow need no way back: they are not read. Lists and heaps are
 built anew from the table.
 """
 

@@ -5,8 +5,8 @@
     window.insert(batch)
 
 A batch goes through one compiled loop (`loop`); it stops only at events that a handler waits for, and hands every
-event that was asked for with `record` back as arrays. Calls from several threads wait for each other. In a window with
-a policy of time, what is due happens when the clock says so, in the clock's thread or in whoever calls next.
+event that `record` named back as arrays. Calls from several threads wait for each other. In a window with
+a policy of time, what is due happens when the clock says so, in the clock's thread or in the next call.
 
 What an error leaves behind:
 
@@ -109,7 +109,7 @@ class Window(Handled):
         self._consumers = []
         self._lock = threading.RLock()
         self._busy = None
-        # What the clock's call has raised, for whoever calls next; and whether a call was interrupted half-way.
+        # What the clock's call has raised, for the next call to raise; and whether a call was interrupted half-way.
         self._failure: BaseException | None = None
         self._lost = False
         if self.aggregates:
@@ -204,9 +204,9 @@ class Window(Handled):
             self._consume(self._end(NO_ROWS))
 
     def take_back(self) -> None:
-        """Be what the window was before the last insertion, for operators with `can_take_back` that failed at its tape.
+        """Undo the last insertion, for operators with `can_take_back` that failed at its tape.
 
-        What the clock has made happen since stays.
+        What the clock has done since stays.
         """
         undo, self._undo = self._undo, None
         if undo is not None:
@@ -235,7 +235,7 @@ class Window(Handled):
             return self._end(NO_ROWS)
 
     def advance(self) -> Tape:
-        """Do what is due on the clock; the events that were asked for with `record`.
+        """Do what is due on the clock; the events that `record` named.
 
         Where a handler raises, its event is finished, and what else is due is left for the next call.
         """
@@ -312,7 +312,7 @@ class Window(Handled):
             before.cancel()
 
     def _on_time(self) -> None:
-        """The clock calls. What a handler raises goes to whoever calls the window next."""
+        """The clock calls. What a handler raises is raised by the next call of the window."""
         with self.locked():
             self._call = None
             # A handler has moved the clock: its window looks at it when it is done.
@@ -328,7 +328,7 @@ class Window(Handled):
             consumer(tape)
 
     def close(self) -> None:
-        """Take the window off its clock: nothing happens in it any more by itself."""
+        """Detach the window from its clock: nothing happens in it any more by itself."""
         with self.locked():
             if self._call is not None:
                 self._call.cancel()
@@ -342,7 +342,18 @@ class Window(Handled):
     # -- snapshots ---------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """All that the window holds, as bytes; handlers and what is recorded are not part of it."""
+        """All that the window holds, as bytes; handlers and what is recorded are not part of it.
+
+        Returns
+        -------
+        bytes
+            For `restore` of an equal window.
+
+        Raises
+        ------
+        QueryError
+            Within a handler of this window.
+        """
         with self.locked():
             if self._busy is not None:
                 raise QueryError(
@@ -351,7 +362,18 @@ class Window(Handled):
             return state.save(self, self._machine)
 
     def restore(self, snapshot: bytes) -> None:
-        """Hold what another window with the same spec, schema and options held; this one must not have begun."""
+        """Hold what another window held when it took a snapshot.
+
+        Parameters
+        ----------
+        snapshot
+            Of a window with the same spec, schema and options.
+
+        Raises
+        ------
+        StateError
+            If this window has begun, or the snapshot is damaged or of another window.
+        """
         with self._entered("restore"):
             state.load(self, self._machine, snapshot)
 

@@ -34,11 +34,11 @@ NO_ROWS = Rows(np.empty(0, np.int32))
 
 
 class WindowState:
-    """The arrays that loops and foldings work on; `settings` and `counters` are told by `layout`.
+    """The arrays that loops and foldings work on; `settings` and `counters` are described in `layout`.
 
     rows        those of the last batch
     position    where each of them was put: a place in `order`, or a cell
-    regions     arrays that run beside each other, by place
+    regions     parallel arrays, by place
     """
 
     partitions: Partitions

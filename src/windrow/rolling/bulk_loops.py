@@ -10,8 +10,8 @@ that will next be so is known beforehand, and all rows up to there can be taken 
 The rows in between go through the store's own functions. Arguments, results and state are those of
 `loops.slide_by_one`: batches may take turns between the two, and the answers are the same to the last bit.
 
-Places are told to the compiler as numbers without a sign. It then need not ask at each row whether a place counts
-from the end.
+Places are unsigned numbers for the compiler. It then need not check at each row whether a place counts from the
+end.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """An aggregate's partials in a store: rows to what loops take in, and partials to answers.
 
-Rolling windows, by rows or by time, and the queue are loops over this. A call that fails leaves all as it was. So does
-one that is interrupted, if it is long enough for that to be likely; else what is held is refused from then on.
+Rolling windows, by rows or by time, and the queue are loops over this. A call that fails leaves the state unchanged. So does
+one that is interrupted, if it is long enough for that to be likely; else the state is refused from then on.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ from windrow.stores.base import Store
 from windrow.stores.pba import PBA
 from windrow.stores.sba import accumulate_left
 
-# A check makes arrays of its own; so many answers, and they stay in the processor's cache.
+# Answers that are checked at once: the arrays that a check makes stay in the processor's cache.
 CHECKED_AT_ONCE = 1 << 14
 
-# A copy of a partial takes a part of the time of a row: with so many rows for each of them, it does not show.
+# Rows of a call for each partial that is copied: a copy takes a part of the time of a row, and then does not show.
 ROWS_PER_COPY = 4
 
 # Of an answer: the row that its window ends with, and the window in words.
@@ -99,11 +99,11 @@ class Held:
         return self._own or self.bound.check is not None or self.log is not None
 
     def room(self, count: int) -> tuple[np.ndarray, ...]:
-        """Room for so many partials."""
+        """Arrays for `count` partials."""
         return self._operations[False].cells(count)
 
     def make_room(self, cells: int, notes: int = 0, *, window: int) -> None:
-        """Have room for all that the store can hold, for windows of so many partials."""
+        """Make room for all that the store can hold, for windows of `window` partials."""
         try:
             self.cells, self.notes = self.room(cells), np.zeros(notes, np.int64)
         except (MemoryError, ValueError):
@@ -146,14 +146,14 @@ class Held:
         self.current = renewed(self.current)
 
     def parts(self, inserts: int, evicts: int) -> Sequence[slice]:
-        """The cells that the store writes at most with so many calls."""
+        """The cells that the store writes at most with `inserts` and `evicts` calls."""
         if self.store.touched is None or not self.cells:
             return ALL
         return parts(len(self.cells[0]), self.store.touched(self.state, inserts, evicts))
 
     @contextmanager
     def as_before_on_failure(self, rows: int, where: Sequence[slice] = ALL) -> Iterator[None]:
-        """Put everything back if taking in so many rows fails, which write these cells.
+        """Restore everything if a call of `rows` rows, which write these cells, fails.
 
         Copies are made where it may fail, or where they cost little.
         """
@@ -187,8 +187,8 @@ class Held:
 
     def run(self, loop: Callable[..., Any], rows: Rows, *arguments: Any, lowers: bool = False) -> Any:
         """Run a loop over rows: their inputs are its first argument. It may give answers and not partials."""
-        given = self._operations[rows.present is not None]
-        run = compiled(loop, self.store, giving_answers(given, self.bound) if lowers else given)
+        operations = self._operations[rows.present is not None]
+        run = compiled(loop, self.store, giving_answers(operations, self.bound) if lowers else operations)
         if self.store is PBA and loop is bulk_loops.slide_in_chunks:
             run = partial(self._shared, run)
         inputs = self._inputs(rows)
@@ -221,7 +221,7 @@ class Held:
     def _failed(self, problem: Exception, rows: Rows) -> Exception:
         """The error that names the function of the user's that raised.
 
-        What two partials of a window are together nobody can tell from the rows of one call: only a lift has a row.
+        Only a lift belongs to a row: the partials of a combine come from rows of several calls.
         """
         partial = self._partial
         assert isinstance(partial, Scalars)

@@ -180,7 +180,7 @@ class _Shared:
         held.current = held.run(slide_several, rows, *taken, *kept, lowers=lowers)
 
     def _parts(self, rows: int) -> Sequence[slice]:
-        """The cells that so many rows write: partials, and lcs of chunks that they fill; each of these as a whole."""
+        """The cells that a number of rows write: partials, and lcs of chunks that they fill; each chunk as a whole."""
         chunk, end = self._chunk, self._seen + rows
         filled = range(self._seen // chunk, end // chunk)
         partials = parts(self._ring, [(filled.start * chunk if filled else self._seen, end)])

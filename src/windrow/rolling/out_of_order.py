@@ -36,7 +36,7 @@ from windrow.stores.operations import combine, evict, insert, lift, load, put, q
 
 # The store as the loop sees it: entries have times.
 BY_TIME = replace(FIBA, insert=place, evict=evict_until)
-# Before so many rows there must be room for a new node with each of them.
+# Rows that are inserted at once: before, there must be room for a new node with each of them.
 ROWS_AT_ONCE = 1 << 12
 
 
@@ -172,7 +172,7 @@ class _Entries(Held):
                 f"{aggregate} keeps all of its values, and windows out of order keep partials of a fixed size: "
                 "use a query instead"
             )
-        self._operations = {masked: _counted(given, masked) for masked, given in self._operations.items()}
+        self._operations = {masked: _counted(inner, masked) for masked, inner in self._operations.items()}
         self.identity = self.current = self._operations[False].identity
         self.state = FIBA.create(ROWS_AT_ONCE, self.identity)
         self.cells = self.room(FIBA.cells(ROWS_AT_ONCE))
@@ -189,8 +189,8 @@ class _Entries(Held):
             while not has_room(self.notes, 2 * ROWS_AT_ONCE):
                 self._capacity *= 2
                 self.cells, self.notes = grow(self.cells, self.notes, self._capacity)
-            given = self._times, np.array(begins[part]), taken.count, self.state, self.cells, self.notes
-            self.state = self.run(slide_to_greatest, taken, *given, tuple(o[part] for o in out))
+            arguments = self._times, np.array(begins[part]), taken.count, self.state, self.cells, self.notes
+            self.state = self.run(slide_to_greatest, taken, *arguments, tuple(o[part] for o in out))
 
     def _inputs(self, rows: Rows) -> tuple[np.ndarray, ...]:
         inputs = super()._inputs(rows)
@@ -225,17 +225,17 @@ COUNTED = {"combine": combine_counted, "load": load_counted, "put": put_counted}
 
 
 @cache
-def _counted(given: Operations, masked: bool) -> Operations:
+def _counted(inner: Operations, masked: bool) -> Operations:
     """The operations of partials that have the number of their values as a last field, around those of the aggregate.
 
     Where some inputs may be null, their last column says which ones are not.
     """
-    known = {getattr(operations, name): function for name, function in given.functions}
+    known = {getattr(operations, name): function for name, function in inner.functions}
     written = {"lift": lift_present if masked else lift_one, **COUNTED}
     return replace(
-        given,
+        inner,
         functions=tuple((name, bind(function, known)) for name, function in written.items()),
-        dtypes=(*given.dtypes, "int64"),
-        widths=(*given.widths, None),
-        identities=(*given.identities, 0),
+        dtypes=(*inner.dtypes, "int64"),
+        widths=(*inner.widths, None),
+        identities=(*inner.identities, 0),
     )

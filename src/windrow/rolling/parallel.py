@@ -31,7 +31,7 @@ import numpy as np
 from windrow.engine.pool import helpers
 from windrow.stores.pba import chunk_in, owed, relieved, until_asked, until_boundary
 
-# A batch is shared if it has so many windows and rows: the second thread fills one window before it answers.
+# A batch is shared from this number of windows of rows on: the second thread fills one window before it answers.
 LEAST_WINDOWS = 4
 LEAST_ROWS = 1 << 17
 
@@ -84,7 +84,7 @@ def slide_both(
 
 
 class Helper:
-    """Makes the `lcs` of chunks beside the caller, by `accumulate`: those of one chunk at a time."""
+    """Computes the `lcs` of chunks in a second thread, by `accumulate`: those of one chunk at a time."""
 
     def __init__(self, accumulate: Callable[..., None]) -> None:
         self._accumulate = accumulate
@@ -115,9 +115,9 @@ class Helper:
                 part = min(part, size - held + until_asked(state))
                 if part <= 0:
                     state, part = self.collected(state), 1
-            given = tuple(column[begin : begin + part] for column in inputs)
+            taken = tuple(column[begin : begin + part] for column in inputs)
             room = tuple(column[made:] for column in out)
-            state, held, more = run(given, part, size, held, state, cells, notes, room)
+            state, held, more = run(taken, part, size, held, state, cells, notes, room)
             begin += part
             made += more
         return state, held, made
@@ -130,11 +130,11 @@ class Helper:
     def _do(self, left: list[tuple[Any, ...]], done: Future[None]) -> None:
         try:
             work = left.pop()
-        except IndexError:  # somebody else has begun
+        except IndexError:  # another thread has begun
             return
         try:
             done.set_result(self._accumulate(*work))
-        except BaseException as problem:  # a user's function may raise anything, and somebody waits
+        except BaseException as problem:  # a user's function may raise anything, and the caller waits
             done.set_exception(problem)
 
     def settle(self) -> None:

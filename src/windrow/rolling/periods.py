@@ -32,7 +32,7 @@ from windrow.stores.chunks import chunk_of_time
 
 
 class Periods:
-    """The aggregate of the last `period` of time, every `every`; see `Rolling`."""
+    """The aggregate of the last `period` of time, every `every`, over events in order of the column `time`."""
 
     def __init__(
         self, aggregate: Aggregate, time: str, period: DurationLike, every: DurationLike, store: str
@@ -90,7 +90,7 @@ class Periods:
             for what, length in zip(("period", "every"), self._lengths, strict=True)
         ]
         self._period, self._every = map(int, ticks)
-        # Slices that a window reaches into, one that is let go only with the next window, and the open one.
+        # Slices that a window reaches into, one that is evicted only with the next window, and the open one.
         capacity = self._period // self._every + 3
         store = chosen(self._store, self._aggregate, schema, slices=capacity, row_by_row=False)
         # Events may come as fast as they are taken in, one for each slice: a combine then takes as long as a slice.
@@ -129,9 +129,9 @@ class Periods:
         present = np.ones(rows.count, bool) if rows.present is None else np.array(rows.present)
         room = self._room(times, marks[0])
         starts, n, out = np.empty(room, np.int64), np.empty(room, np.int64), held.room(room)
-        given = np.array(times), present, self._every, self._period, marks, self._slices
+        arguments = np.array(times), present, self._every, self._period, marks, self._slices
         kept = held.current, held.identity, held.state, held.cells, held.notes, starts, n, out
-        held.state, held.current, marks, made = held.run(loops.slide_in_time, rows, *given, *kept)
+        held.state, held.current, marks, made = held.run(loops.slide_in_time, rows, *arguments, *kept)
         answers = held.answers(tuple(o[:made] for o in out), n[:made], self._where(times, starts))
         return marks, starts[:made], answers
 

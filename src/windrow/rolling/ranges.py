@@ -25,7 +25,7 @@ from windrow.engine.cutting import Runs
 from windrow.engine.partials.multisets import Multisets
 from windrow.engine.windows import ClosedWindows
 
-# So many values are sorted at a time.
+# Values that are sorted at a time.
 BLOCK_VALUES = 1 << 22
 
 
@@ -82,7 +82,7 @@ class Log:
         return pa.concat_arrays(parts or [self._block(bound, low, high, decoders)])
 
     def _block(self, bound: Bound, low: np.ndarray, high: np.ndarray, decoders: list[Any]) -> pa.Array:
-        """Each window is one slice of a key: sorted, and asked as slices are in the engine."""
+        """Each window is one slice of a key, sorted, and answered as slices are in the engine."""
         windows = np.arange(len(low))
         slices = Multisets(floating=self.codes.dtype.kind == "f")
         slices.repack(windows[:0], max(1, len(low)), 1, slice(0, 0))

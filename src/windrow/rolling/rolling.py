@@ -167,8 +167,8 @@ class Rolling:
         kept = held.state, held.cells, held.notes, out
         if self._every == 1:
             loop = bulk_loops.LOOPS.get(held.store.name, loops.slide_by_one)
-            given = rows.count, self._size, self._filled, *kept
-            held.state, filled, _ = held.run(loop, rows, *given, lowers=lowers)
+            arguments = rows.count, self._size, self._filled, *kept
+            held.state, filled, _ = held.run(loop, rows, *arguments, lowers=lowers)
             return filled, 0
         sizes = rows.count, self._size, self._every, self._place, self._filled
         found = held.run(loops.slide, rows, *sizes, held.current, held.identity, *kept)

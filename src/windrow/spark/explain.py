@@ -21,17 +21,17 @@ from windrow.wording import choices
 
 
 def explain(query: QuerySpec, df: DataFrame, **options: Any) -> str:
-    """See `Query.explain`."""
+    """The way that a query takes on Spark, and its plan, as text: the work of `Query.explain`."""
     options.setdefault("watermark", next(iter(watermarked(df)), None))
     try:
-        asked = SparkOptions(**options)
+        settings = SparkOptions(**options)
     except TypeError:
         known = [field.name for field in fields(SparkOptions)]
         wrong = next(name for name in options if name not in known)
         raise QueryError(f"on_spark has no option {wrong!r}{choices(wrong, known)}") from None
-    plan = fit(query, df, asked)
-    told = planner.explain(Plan.of(query, plan.task.schema, asked), exact=has_exact_inverse)
-    return "\n".join([*_way(plan), "", told])
+    plan = fit(query, df, settings)
+    text = planner.explain(Plan.of(query, plan.task.schema, settings), exact=has_exact_inverse)
+    return "\n".join([*_way(plan), "", text])
 
 
 def _way(plan: SparkPlan) -> list[str]:

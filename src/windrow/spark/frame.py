@@ -40,7 +40,7 @@ class Plan:
 
 
 def on_spark(query: QuerySpec, df: DataFrame, options: SparkOptions) -> DataFrame:
-    """See `Query.on_spark`."""
+    """The windows of a DataFrame, as a DataFrame: the work of `Query.on_spark`."""
     plan = fit(query, df, options)
     if plan.path.push_down:
         return _pushed_down(df, plan)

@@ -86,7 +86,7 @@ def _answer(task: Task, parts: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]
 
 
 def _answer_slices(task: Task, table: pa.Table) -> Iterator[pa.RecordBatch]:
-    """Slices in order of time, so that windows are given out and let go of on the way."""
+    """Slices in order of time, so that windows are emitted and evicted on the way."""
     operator = task.operator()
     table = table.sort_by("#first").combine_chunks()
     firsts = column(table, "#first")

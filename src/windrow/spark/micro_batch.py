@@ -44,7 +44,7 @@ class MicroBatch:
 def apply(
     operator: Operator, batch: MicroBatch, is_sliced: Callable[[pa.RecordBatch], bool]
 ) -> list[pa.Table]:
-    """Take in a micro-batch, some of whose rows may be slices; the windows that it gives out."""
+    """Take in a micro-batch, some of whose rows may be slices; the windows that it emits."""
     for payload in batch.payloads:
         rows = unpack(payload)
         if is_sliced(rows):

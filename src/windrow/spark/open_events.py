@@ -4,8 +4,8 @@
     partition 1     3 - ann     8 - bob
     bucket          3 - ann     8 - bob     - 14 bob      ... so they are read in order of time
 
-What is open in the end lasts up to the latest instant that was heard of, whatever the key it was heard of; so each
-bucket is told the latest of all, which takes a pass of its own over the rows. A stream needs neither: rows are read
+What is open in the end lasts up to the latest instant that was seen, whatever its key; so each
+bucket gets the latest of all, which takes a pass of its own over the rows. A stream needs neither: rows are read
 as they come, those of a partition of the source in their order, and no stream comes to its end.
 """
 
@@ -62,7 +62,7 @@ def in_order(query: QuerySpec, table: pa.Table) -> pa.Table:
 
 
 def answered(operator: Operator, latest: int | None) -> pa.Table:
-    """What is left in the end, of a bucket that is told the latest instant of all of them."""
+    """What is left in the end, of a bucket that gets the latest instant of all of them."""
     known = [tick for tick in (operator.highest_time, latest) if tick is not None]
     operator.highest_time = max(known, default=None)
     return operator.finish()

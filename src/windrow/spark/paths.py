@@ -1,6 +1,6 @@
 """Which way a query takes on Spark, and why.
 
-pushdown   the JVM makes slices by `groupBy(key, slice)`; Python sees slices only    batch; streams if asked for
+pushdown   the JVM makes slices by `groupBy(key, slice)`; Python sees slices only    batch; streams with path="pushdown"
 general    events go to buckets, combined where that pays; one operator per bucket   batch and streams
 """
 
@@ -55,7 +55,7 @@ def choose(
     side_rows: bool,
     watermark: str,
 ) -> Path:
-    """The way that is asked for, or the best one that can be gone; `watermark` is on the column of that name."""
+    """The path of the options, or the best one that is possible; `watermark` is on the column of that name."""
     not_pushed = _not_pushed(query, settings, schema, df, side_rows=side_rows)
     if not_pushed is None and df.isStreaming:
         not_pushed = _not_pushed_in_a_stream(query, settings, watermark)

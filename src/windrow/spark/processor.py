@@ -29,7 +29,7 @@ LOG = "token string, data binary"
 
 
 class Processor(StatefulProcessor):
-    """See the module."""
+    """The stateful processor of all buckets: state in Spark's store, and the stage that works on it."""
 
     def __init__(self, task: Work) -> None:
         self._task = task
@@ -63,5 +63,5 @@ class Processor(StatefulProcessor):
             instant = timer_values.getCurrentProcessingTimeInMs()
         else:
             instant = timer_values.getCurrentWatermarkInMs()
-        given = self._stage.step(key[0], instant, payloads, by_timer=by_timer)
-        return iter([Row(events=e, late=late, bad=bad, payload=p) for e, late, bad, p in given])
+        emitted = self._stage.step(key[0], instant, payloads, by_timer=by_timer)
+        return iter([Row(events=e, late=late, bad=bad, payload=p) for e, late, bad, p in emitted])

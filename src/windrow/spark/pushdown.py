@@ -9,7 +9,7 @@ an exact sum of integers or an extreme, a slice is an ordinary group. The column
 `windrow.engine.exchange`, and the numbers in them are exactly those that the engine would have made: what
 Spark rounds or orders otherwise is not pushed down, and `obstacle` says why.
 
-Events that last are cut in two where they cross a slice (see `windrow.engine.spanning.partial_batches`), and each half is a row of its slice.
+Span events are cut in two where they cross a slice (see `windrow.engine.spanning.partial_batches`), and each half is a row of its slice.
 
 A slice begins at the latest edge at or before the event, as in the engine:
 
@@ -18,7 +18,7 @@ A slice begins at the latest edge at or before the event, as in the engine:
     slices                    |---------|----|----|---------|
 
 In a stream Spark keeps the slices in its own state and gives each out when the watermark has passed its end.
-It drops late rows slice by slice, so a slice must be a window: one tumbling window is all that can be asked.
+It drops late rows slice by slice, so a slice must be a window: one tumbling window is all that it can compute.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from windrow.span import Span
 from windrow.spark.schema import named
 from windrow.spec import QuerySpec
 
-# Integers are summed in limbs of so many bits, each in a column of its own: no sum can overflow before
+# Integers are summed in limbs of this many bits, each in a column of its own: no sum can overflow before
 # there are 2**41 events in a slice.
 LIMB = 22
 BITS: dict[type[st.DataType], int] = {st.ByteType: 8, st.ShortType: 16, st.IntegerType: 32, st.LongType: 64}
@@ -229,7 +229,7 @@ def _instants(query: QuerySpec, engine: Engine, type_: st.DataType) -> list[Colu
 
 
 def _last(engine: Engine, span: Span, type_: st.DataType) -> Column:
-    """The last instant of an event that lasts, in ticks; an error if there is none."""
+    """The last instant of a span event, in ticks; an error if there is none."""
     value, start = named(span.end), _code(named(span.start), type_)
     end, tick = _code(value, type_), sf.lit(1).cast("bigint")
 
@@ -254,7 +254,7 @@ def _last(engine: Engine, span: Span, type_: st.DataType) -> Column:
 
 
 def _in_halves(engine: Engine, events: DataFrame) -> DataFrame:
-    """A row for each end of an event that lasts beyond the slice in which it begins, one for each other event."""
+    """A row for each end of an event that ends after the slice in which it begins, one for each other event."""
     first, last = sf.col("#time"), sf.col("#last")
     # Arrays of constants are made once. One of structs would be made anew for each event.
     inside, both = (
@@ -339,7 +339,7 @@ def _fields(partial: Scalars, parts: list[Column]) -> list[Column]:
 
 
 def _limbs(x: Column, bits: int) -> list[Column]:
-    """A number of so many bits as limbs, the lowest first; the highest has the sign."""
+    """A number of `bits` bits as limbs, the lowest first; the highest has the sign."""
     limbs = [sf.shiftright(x, shift) for shift in range(0, bits, LIMB)]
     return [limb.bitwiseAND(sf.lit(2**LIMB - 1)) for limb in limbs[:-1]] + limbs[-1:]
 

@@ -1,4 +1,4 @@
-"""Results as Spark wants them: its types, and late and bad rows beside the windows if asked for.
+"""Results as Spark wants them: its types, and late and bad rows beside the windows where `side_rows` is set.
 
 key .. window start end aggregates ..          side   side_reason   side_row
 a      1m     0     60  17                     null   null          null
@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from windrow.spark.task import Work
 
 SIDE = ("side", "side_reason", "side_row")
-# So many rows go into one batch of results.
+# Rows in one batch of results.
 ROWS = 1 << 16
 
 

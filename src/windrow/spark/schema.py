@@ -47,7 +47,7 @@ def _nullable(type_: pa.DataType) -> pa.DataType:
 
 
 def result_schema(embedded: pa.Schema, source: pa.Schema, *, side_rows: bool) -> pa.Schema:
-    """The columns of the embedded result in types that Spark has, and those of the side rows if asked for."""
+    """The columns of the embedded result in types that Spark has, and those of the side rows where they are wanted."""
     fields = [pa.field(f.name, _for_spark(f.type)) for f in embedded]
     if side_rows:
         row = pa.struct([pa.field(f.name, f.type) for f in source])

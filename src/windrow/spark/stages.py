@@ -61,7 +61,7 @@ def bucket_of(keys: Sequence[str], buckets: int) -> Column:
 
 
 def numbered(rows: DataFrame) -> DataFrame:
-    """The same columns, to be told by their places: `mapInArrow` finds none whose name has a dot in it."""
+    """The same columns, identified by position: `mapInArrow` finds none whose name has a dot in it."""
     return rows.toDF(*[f"column{i}" for i in range(len(rows.columns))])
 
 
@@ -78,11 +78,11 @@ def scattered(rows: DataFrame, task: Work) -> DataFrame:
 
 
 def streamed(rows: DataFrame, task: Work, *, metrics: str, counted: Sequence[str]) -> DataFrame:
-    """What the operators of all buckets give out in a stream; `counted` are the counts that are observed."""
+    """What the operators of all buckets emit in a stream; `counted` are the counts that are observed."""
     # Who goes by the time of day is woken by timers alone, and needs no word of rows that others have got.
     packed = numbered(rows).mapInArrow(scatter(task, everywhere=not task.clocked), SCATTERED)
     mode = "ProcessingTime" if task.clocked else "EventTime"
-    # A changelog only grows: in update mode, too, what is given out is appended.
+    # A changelog only grows: in update mode, too, what is emitted is appended.
     emitted = packed.groupBy("bucket").transformWithState(Processor(task), EMITTED, "Append", mode)
     counts = [sf.coalesce(sf.sum(name), sf.lit(0)).alias(name) for name in counted]
     observed = emitted.observe(metrics, *counts)

@@ -8,7 +8,7 @@ A micro-batch writes what it brought, not the whole state; when the log has outg
 its place, so that everything written stays within a small multiple of what came in.
 
 A Python worker keeps the operators of its buckets from one micro-batch to the next. Whether such a copy is
-what the store holds is told by *tokens*, random names that each version gets: if an attempt failed, or another
+what the store holds is identified by *tokens*, random names that each version gets: if an attempt failed, or another
 worker did the last micro-batches, the copy goes forward by the log from a version whose token the store knows,
 or is restored from the base. A copy never goes back.
 """
@@ -28,11 +28,11 @@ from windrow.spark.task import Work
 
 FORMAT = 2
 CHUNK = 32 << 20
-# A log of so many bytes is not worth a new base.
+# Bytes of a log up to which it is not worth a new base.
 LIGHT = 1 << 20
-# So many entries are worth a new base, however light they are.
+# Entries of a log from which on it is worth a new base, however small they are.
 LONG = 100
-# So many bytes of operators a worker keeps.
+# Bytes of operators that a worker keeps.
 KEPT = 512 << 20
 
 
@@ -69,7 +69,7 @@ class Worker:
         self._copies: OrderedDict[tuple[str, int], tuple[Copy, int]] = OrderedDict()
 
     def take(self, stream: str, bucket: int) -> Copy | None:
-        """The copy of a bucket. It is no longer kept: whoever fails with it must not leave it behind."""
+        """The copy of a bucket. It is no longer kept: a failed call must not leave it behind."""
         found = self._copies.pop((stream, bucket), None)
         return None if found is None else found[0]
 

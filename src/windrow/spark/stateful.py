@@ -31,7 +31,7 @@ class Stateful:
         self._variables = head, base, log
 
     def step(self, number: int, instant: int, payloads: Sequence[bytes], *, by_timer: bool) -> list[Given]:
-        """Take a micro-batch into a bucket; what it gives out. The counts are in the first row.
+        """Take a micro-batch into a bucket; what it emits. The counts are in the first row.
 
         `instant` is the watermark, or the time of day if the task is `clocked`.
         """
@@ -42,7 +42,7 @@ class Stateful:
             return []  # nothing has changed
         operator = bucket.operator
         before = _counts(operator)
-        given = list(results(self._task, self._task.apply(operator, batch), operator))
+        emitted = list(results(self._task, self._task.apply(operator, batch), operator))
         counts = [now - then for now, then in zip(_counts(operator), before, strict=True)]
         timer = self._task.timer(operator, instant)
         bucket.write(batch, timer)
@@ -51,7 +51,7 @@ class Stateful:
                 self._handle.deleteTimer(old)
             if timer:
                 self._handle.registerTimer(timer)
-        packed: list[bytes | None] = [pack(part) for part in given]
+        packed: list[bytes | None] = [pack(part) for part in emitted]
         if not packed and any(counts):
             packed = [None]
         return [(*(counts if i == 0 else (0, 0, 0)), part) for i, part in enumerate(packed)]

@@ -53,7 +53,7 @@ class Work(ABC):
 
     @abstractmethod
     def judge(self) -> Any:
-        """Who finds bad rows before they travel, with `sift`."""
+        """What finds bad rows before rows travel, by its method `sift`."""
 
     @abstractmethod
     def operator(self) -> Any:
@@ -65,10 +65,10 @@ class Work(ABC):
 
     @abstractmethod
     def apply(self, operator: Any, batch: MicroBatch) -> list[pa.Table]:
-        """Take in a micro-batch; what it gives out."""
+        """Take in a micro-batch; what it emits."""
 
     def replay(self, operator: Any, batches: Iterator[MicroBatch]) -> None:
-        """Take in once more what was taken in before, and given out."""
+        """Take in the micro-batches of a log again; what they emit was emitted before and is dropped."""
         for batch in batches:
             self.apply(operator, batch)
             operator.late(), operator.bad()
@@ -83,13 +83,13 @@ class Work(ABC):
     def identity(self) -> str:
         """What must not change between two runs on one checkpoint: with other buckets, keys would change places."""
         columns = [f"{field.name} {field.type}" for field in (*self.schema, *self.result)]
-        first, *others = self._told()
+        first, *others = self._described()
         said = "\n".join([first, *columns, *others, str(self.buckets)])
         return hashlib.sha256(said.encode()).hexdigest()
 
     @abstractmethod
-    def _told(self) -> list[str]:
-        """What is done, and how, as text."""
+    def _described(self) -> list[str]:
+        """What is computed, and how, as text."""
 
 
 @dataclass(frozen=True)
@@ -115,32 +115,32 @@ class Task(Work):
         return operator
 
     def restored(self, state: bytes) -> Operator:
-        """See `Work`."""
+        """The query's operator that a snapshot is of."""
         from windrow.engine.operator import Operator
 
         return Operator.restored(self.query, state)
 
     def apply(self, operator: Operator, batch: MicroBatch) -> list[pa.Table]:
-        """See `Work`."""
+        """Process the events or slices of a micro-batch and advance; the windows that are emitted."""
         from windrow.spark.micro_batch import apply
 
         return apply(operator, batch, self.is_sliced)
 
     def replay(self, operator: Operator, batches: Iterator[MicroBatch]) -> None:
-        """See `Work`: bad rows were taken, too, whatever was asked for then."""
+        """As `Work.replay`; bad rows of a log were diverted, whatever `on_bad` is now."""
         operator.on_bad("divert")
         super().replay(operator, batches)
         operator.on_bad(self.settings.on_bad)
 
-    def _told(self) -> list[str]:
-        """See `Work`: bad rows leave nothing in the state."""
+    def _described(self) -> list[str]:
+        """The plan and the options but `on_bad`, as bad rows leave nothing in the state."""
         from windrow.engine.snapshot.plan import plan_hash
 
         settings = [f"{name}={value}" for name, value in vars(self.settings).items() if name != "on_bad"]
         return [plan_hash(self.query).hex(), *settings]
 
     def judge(self) -> Operator:
-        """See `Work`."""
+        """An operator of the query, whose `sift` finds bad rows."""
         return self.operator()
 
     def is_sliced(self, batch: pa.RecordBatch) -> bool:

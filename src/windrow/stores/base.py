@@ -16,7 +16,7 @@ class Store:
     `create(capacity, identity)` gives the first state; `insert`, `evict` and `query` are described in
     `operations`. `cells(capacity)` and `notes(capacity)` say how many cells and how many numbers beside them
     a queue of up to `capacity` partials takes. `needs` names what an aggregate must have. `touched(state, inserts,
-    evicts)` says which cells so many calls write at most, where that is known beforehand: ranges of places, counted from
+    evicts)` says which cells these numbers of calls write at most, where that is known beforehand: ranges of places, counted from
     the first partial ever, in a ring of cells. One that is `chunked` is created with the length of a chunk as well.
     """
 

@@ -1,6 +1,6 @@
-"""How many slices make a chunk, so that nobody waits for the second thread.
+"""How many slices make a chunk, so that no window waits for the second thread.
 
-A chunk's `lcs` is begun when the chunk is full, and first asked for when a window begins inside it. The longer
+A chunk's `lcs` is begun when the chunk is full, and first needed when a window begins inside it. The longer
 the chunk, the more windows are answered from two chunks and not three, but the later its `lcs` is ready:
 
     chunks     |-----------|-----------|-----------|

@@ -1,6 +1,6 @@
 """DABA Lite: DABA with one partial per cell, and two combinations beside the ring.
 
-A cell keeps its own partial only until somebody works on it. From then on it has the combination that reaches as far as
+A cell keeps its own partial only until it is worked on. From then on it has the combination that reaches as far as
 the arrow shows:
 
     front       left        right       accumulated    back         end
@@ -10,7 +10,7 @@ the arrow shows:
     |           |  -------->|           |   ----------->            |
 
 What the parts that begin at `right` and at `back` are together is known in two numbers, `middle` and `total`. The
-window is the first cell + `total`. `middle` is asked for only while there are cells between `left` and `right`, and
+window is the first cell + `total`. `middle` is read only while there are cells between `left` and `right`, and
 reaches to `back` all that time, so it is set once for each round.
 
     order       first in, first out

@@ -10,7 +10,7 @@ back each cell that was met gets the combination from there to the end:
 
     order       first in, first out
     needs       an associative combine
-    time        none per insert or evict; per answer 3 combines amortised where answers are asked for at each
+    time        none per insert or evict; per answer 3 combines amortised where there is a query at each
                 slide, n at worst
     space       n partials and 2 n numbers
     paper       Shein, Chrysanthis and Labrinidis, FlatFIT: Accelerated Incremental Sliding-Window Aggregation

@@ -1,8 +1,8 @@
-"""Lazy: keep the partials, and combine all of them whenever somebody asks.
+"""Lazy: keep the partials, and combine all of them at each query.
 
     ring      |a b c d e|        answer: a+b+c+d+e, anew each time
 
-The others are held to its answers. It is also the best where windows are of a few partials, or are seldom asked for.
+The other stores are compared with it. It is also the best where windows are of a few partials, or are seldom queried.
 
     order       first in, first out
     needs       an associative combine

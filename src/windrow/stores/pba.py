@@ -1,14 +1,14 @@
 """PBA, the parallel boundary aggregator: SBA whose `lcs` are left to a second thread.
 
 `insert` does not accumulate the chunk that it has filled. No window begins in that chunk before the next one is all
-but full, so there is time for somebody else to do it:
+but full, so there is time for a second thread to do it:
 
     first thread     | fills chunk 1    | fills chunk 2    | fills chunk 3
     second thread                       | lcs of chunk 1   | lcs of chunk 2
     windows begin                       | in chunk 0       | in chunk 1
 
 Who fills the store in long stretches has that done by a helper, and tells the store so (see `rolling.parallel`). What
-nobody has done the store does itself when a window reaches the chunk: an SBA, one chunk later.
+the thread has not done the store does itself when a window reaches the chunk: an SBA, one chunk later.
 
     order       first in, first out
     needs       an associative combine
@@ -55,7 +55,7 @@ def until_boundary(state: tuple[Any, ...]) -> int:
 
 
 def until_asked(state: tuple[Any, ...]) -> int:
-    """How many partials can be evicted before the `lcs` of the next chunk are asked for."""
+    """How many partials can be evicted before the `lcs` of the next chunk are needed."""
     _, _, front, middle, *_ = state
     return middle - front - 1
 
@@ -67,7 +67,7 @@ def owed(state: tuple[Any, ...]) -> tuple[int, int, int] | None:
 
 
 def relieved(state: tuple[Any, ...]) -> tuple[Any, ...]:
-    """The state after somebody else has made all `lcs`."""
+    """The state after the second thread has made all `lcs`."""
     *before, last, end, _, ca, csa, identity = state
     return *before, last, end, last, ca, csa, identity
 

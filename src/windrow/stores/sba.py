@@ -10,7 +10,7 @@ may lie a whole chunk, known as one partial, `ca`.
                        front | middle      | last    end
     window            |cd      ca = efgh     csa = ij|         two combines, and one more when j came
 
-The length of a chunk sees to it that there is never more than one in between. Whoever evicts faster than windows
+The length of a chunk sees to it that there is never more than one in between. A caller that evicts faster than windows
 do, and reaches the open chunk, closes it early.
 
     order       first in, first out

@@ -1,6 +1,6 @@
 """SlickDeque for aggregates with an inverse: each answer is the last one, plus what came, less what left.
 
-The paper keeps one answer for each range that somebody asks for, over one ring of partials:
+The paper keeps one answer for each range that is queried, over one ring of partials:
 
     ring            |a b c d e f|
     range of 6       -----------      answer - (what was before a) + f

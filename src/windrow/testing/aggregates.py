@@ -149,25 +149,25 @@ class _Algebra:
         return self._apply("combine", a, b)
 
     def _apply(self, role: str, a: Partial, b: Partial) -> Partial:
-        given = (a[0], b[0]) if self.partial.bare else (a, b)
-        return self._partial(role, getattr(self.partial, role), *given)
+        arguments = (a[0], b[0]) if self.partial.bare else (a, b)
+        return self._partial(role, getattr(self.partial, role), *arguments)
 
-    def _partial(self, role: str, function: Any, *given: Any) -> Partial:
+    def _partial(self, role: str, function: Any, *arguments: Any) -> Partial:
         """What a function gives for these arguments, if that is a partial."""
-        found = self._called(role, function, *given)
+        found = self._called(role, function, *arguments)
         partial = self._tuple(found)
         numbers = all(isinstance(x, (int, float, np.generic)) for x in partial)
         if self.partial.own and (not numbers or len(partial) != len(self.identity)):
-            shown = ", ".join(map(repr, given))
+            shown = ", ".join(map(repr, arguments))
             like = self.identity[0] if self.partial.bare else self.identity
             raise _Wrong(f"{role}({shown}) is {found!r}, which is no partial: the identity is {like!r}")
         return partial
 
-    def _called(self, role: str, function: Any, *given: Any) -> Any:
+    def _called(self, role: str, function: Any, *arguments: Any) -> Any:
         try:
-            return function(*given)
+            return function(*arguments)
         except Exception as problem:  # a user's function may raise anything
-            shown = ", ".join(map(repr, given))
+            shown = ", ".join(map(repr, arguments))
             raise _Wrong(f"{role}({shown}) raised {type(problem).__name__}: {problem}") from problem
 
     def _tuple(self, found: Any) -> Partial:
@@ -181,8 +181,8 @@ class _Algebra:
         if self.bound.lower is None:
             return partial
         if self.partial.own:
-            given = partial[0] if self.partial.bare else partial
-            return self._tuple(self._called("lower", self.bound.lower, given))
+            argument = partial[0] if self.partial.bare else partial
+            return self._tuple(self._called("lower", self.bound.lower, argument))
         return self._tuple(self.bound.lower(partial, events))
 
     def problem(self, runs: Sequence[Sequence[Any]]) -> str | None:

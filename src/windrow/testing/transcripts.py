@@ -25,8 +25,8 @@ Other steps: `snapshot: true` (save, and go on with what was restored), `add_win
 (with `complete_from`, the start of its first complete window), `remove_window: name`,
 `add_aggregate: {name: spec}` (with `complete_from`), `remove_aggregate: name`.
 Times are written in full (`2024-03-31T01:30`, `T01:30:00.25Z`), floats as Python writes them. The
-functions of a window or an aggregate of one's own are given by name: `deterministic(trips, state=0)`;
-a predicate is the name of a boolean column, or of an expression or a function given in that way.
+functions of a window or an aggregate of one's own are passed as `functions`, by name: `deterministic(trips, state=0)`;
+a predicate is the name of a boolean column, or of an expression or a function passed in that way.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ class Transcript:
 
     @cached_property
     def query(self) -> Query:
-        """Made when first asked for: a query that is refused may be what the transcript expects."""
+        """Made when first read: a query that is refused may be what the transcript expects."""
         spec = self._words["query"]
         return query(
             time=self.time,
@@ -125,7 +125,7 @@ class Transcript:
 
     @cached_property
     def time(self) -> str | Span:
-        """The time column, or the span of events that last."""
+        """The time column, or the `Span` of a query over span events."""
         text: str = self._words["query"]["time"]
         return self.spec(text) if "(" in text else text
 
@@ -222,15 +222,19 @@ class _Run:
         self.operator: Any = None
 
     def run(self) -> None:
-        asked = self.transcript
-        for number, step in enumerate(asked.steps, start=1):
+        transcript = self.transcript
+        for number, step in enumerate(transcript.steps, start=1):
             where = f"step {number}"
             emitted: pa.Table | None = None
             error = step.expected.get("error")
             try:
                 if self.operator is None:
-                    how = {"mode": asked.mode, "lateness": asked.lateness, "on_bad": asked.on_bad}
-                    self.operator = self.engine.operator(asked.query, **how)
+                    how = {
+                        "mode": transcript.mode,
+                        "lateness": transcript.lateness,
+                        "on_bad": transcript.on_bad,
+                    }
+                    self.operator = self.engine.operator(transcript.query, **how)
                 emitted = self._do(step, where)
             except WindrowError as problem:
                 assert error is not None, f"{where}: {problem}"

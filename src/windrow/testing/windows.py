@@ -66,7 +66,7 @@ def check_window(
     time
         The name of the time column; `"time"` by default.
     columns
-        The types of the time column and of the columns that the window reads; int64 where none is given.
+        The types of the time column and of the columns that the window reads; int64 by default.
     values
         Hypothesis strategies for columns whose values must be of a certain kind. By default small numbers,
         booleans and short strings are drawn, and no nulls.
@@ -100,7 +100,7 @@ def check_window(
     default: DurationLike = "1 hour" if pa.types.is_timestamp(measure.type) else GRID
     default = f"{GRID} days" if pa.types.is_date(measure.type) else default
     reach = measure.ticks(parse_duration(default if within is None else within, what="within"), what="within")
-    asked, plain = (
+    subject, plain = (
         query(time=time, key=KEY, windows={"w": w}, aggregates={"n": count(), "events": collect(EVENT)})
         for w in (window, _interpreted(window))
     )
@@ -109,8 +109,8 @@ def check_window(
     @reproducible(examples)
     @given(_streams(measure, types, values or {}, reach))
     def check(stream: _Stream) -> None:
-        answer = asked.run(stream.table)
-        for way, rows in _ways(asked, plain, stream):
+        answer = subject.run(stream.table)
+        for way, rows in _ways(subject, plain, stream):
             try:
                 assert_same(answer, rows(), note=f"{way}, not as in order and all at once")
             except (AssertionError, WindrowError) as problem:
@@ -142,16 +142,16 @@ class _Stream:
     lateness: Tick
 
 
-def _ways(asked: Query, plain: Query, stream: _Stream) -> Iterator[tuple[str, Callable[[], pa.Table]]]:
+def _ways(subject: Query, plain: Query, stream: _Stream) -> Iterator[tuple[str, Callable[[], pa.Table]]]:
     """All ways to the rows of a stream but the one that gives the answer."""
     late = stream.table.take(pa.array(stream.arrival, pa.int64()))
     yield "as plain Python", partial(_quietly, plain, stream.table)
-    yield "out of order", partial(asked.run, late)
-    yield "in batches", partial(_driven, asked, stream, stream.table, 0, "append", False)
+    yield "out of order", partial(subject.run, late)
+    yield "in batches", partial(_driven, subject, stream, stream.table, 0, "append", False)
     for mode in ("append", "update"):
         for restart, how in ((False, ""), (True, ", saved and restored after each batch")):
             way = f"out of order within the lateness, in {mode} mode{how}"
-            yield way, partial(_driven, asked, stream, late, stream.lateness, mode, restart)
+            yield way, partial(_driven, subject, stream, late, stream.lateness, mode, restart)
 
 
 def _quietly(plain: Query, table: pa.Table) -> pa.Table:
@@ -161,11 +161,11 @@ def _quietly(plain: Query, table: pa.Table) -> pa.Table:
 
 
 def _driven(
-    asked: Query, stream: _Stream, table: pa.Table, lateness: Tick, mode: str, restart: bool
+    subject: Query, stream: _Stream, table: pa.Table, lateness: Tick, mode: str, restart: bool
 ) -> pa.Table:
     """What an operator emits in all, with watermarks as far ahead as no event is late."""
     measure, unit = stream.measure, stream.measure.tick_nanoseconds
-    operator = asked.operator(mode=mode, lateness=f"{lateness * unit} nanoseconds" if unit else lateness)
+    operator = subject.operator(mode=mode, lateness=f"{lateness * unit} nanoseconds" if unit else lateness)
     ticks = plain_values(table[measure.column])
     emitted = []
     for begin, end in pairwise([0, *stream.cuts, len(ticks)]):
@@ -174,7 +174,7 @@ def _driven(
             watermark = np.array([min(ticks[end:]) + lateness], measure.dtype)
             emitted.append(operator.advance(measure.array(watermark)[0]))
         if restart:
-            operator = asked.restore(operator.snapshot())
+            operator = subject.restore(operator.snapshot())
     rows = pa.concat_tables([*emitted, operator.finish()])
     return replay(rows) if mode == "update" else rows
 

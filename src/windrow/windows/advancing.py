@@ -75,7 +75,7 @@ def advance_integers(parameters, state, time, value):  # type: ignore[no-untyped
     """The step on integers: windows `oldest .. following-1` are open.
 
     `bound` is the first value at which one of them ends or another begins, so that most events cost
-    one comparison. Sums that need more than 64 bits are avoided: edges are told by their distance.
+    one comparison. Edges are compared by their distance, which avoids sums of more than 64 bits.
     """
     every, offset, whole, rest = parameters
     oldest, following, bound, begun = state

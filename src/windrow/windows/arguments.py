@@ -1,4 +1,4 @@
-"""What the arguments of windows must be, and what is said where they are not."""
+"""Checks of the arguments of windows, and their errors."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ types of this package, it can be *placed* on a measure: `place(measure)` turns h
 ticks and gives a `Placement`, which is one of two shapes:
 
     Periodic    window k is [offset + k*every, offset + (k+whole)*every + rest), for every integer k
-    Irregular   edges come from a calendar or from the user; asked for by range
+    Irregular   edges come from a calendar or from the user, and are computed by range
 
 The periodic form is what makes many windows cheap: a thousand of them are five arrays, and one
 compiled loop walks them all.
@@ -105,7 +105,7 @@ Placement: TypeAlias = Periodic | Irregular
 
 
 class Window:
-    """The base of all window specs: what a window says of itself, so that nobody needs to know its class."""
+    """The base of all window specs: what a window declares, so that no other code needs to know its class."""
 
     context = "context free"
     # Which shape of state it asks for:

@@ -49,7 +49,7 @@ def _boundary_second(unit: str, count: int, zone: str, index: int) -> int:
     second = _seconds(midnight)
     if _local(second, midnight.tzinfo) == midnight.replace(tzinfo=None):
         return second
-    # Clocks jump over midnight: the period begins at the jump, found between the two readings.
+    # Clocks jump over midnight: the period begins at the jump, which lies between the two readings.
     low, high = _seconds(midnight.replace(fold=1)) - 1, second
     while high - low > 1:
         middle = (low + high) // 2
@@ -112,8 +112,8 @@ class PlacedCalendar:
         return edges[:-1][keep], edges[1:][keep]
 
     def windows_at(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Starts and ends, ascending, of the windows that hold one of `times`; asked for by date, so
-        that events centuries apart cost no more than others."""
+        """Starts and ends, ascending, of the windows that hold one of `times`; computed by date,
+        so that events centuries apart cost no more than others."""
         dates = np.floor_divide(times, 86_400_000_000_000 // self.tick_nanoseconds or 1)
         first = np.unique(dates) * (86_400_000_000_000 // self.tick_nanoseconds or 1)
         near = sorted({self._index(int(t)) + i for t in first.tolist() for i in (-1, 0, 1, 2)})
@@ -257,11 +257,11 @@ def _of_the_package(name: str) -> tzinfo | None:
 
 
 def _version(folder: Path) -> str:
-    """The release of the zones in a folder, such as 2025b; the highest if they do not tell."""
+    """The release of the zones in a folder, such as 2025b; the highest if it is not known."""
     for file, pattern in (("tzdata.zi", r"# version (\S+)"), ("+VERSION", r"(\S+)")):
         if (folder / file).is_file():
             with (folder / file).open(encoding="utf-8") as opened:
-                told = re.match(pattern, opened.readline())
-            if told:
-                return told[1]
+                match = re.match(pattern, opened.readline())
+            if match:
+                return match[1]
     return "~"

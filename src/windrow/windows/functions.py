@@ -1,9 +1,8 @@
-"""What a window spec asks of a function of the user's: that its parameters can be read.
+"""Functions of the user's in window specs: their parameters are columns, by name.
 
     def is_rush(speed, lanes): ...          # parameters are columns, by name
 
-The spec keeps the function as it was given, so that it can be pickled and compared; the engine
-compiles it.
+The spec keeps the function as it is, so that it can be pickled and compared; the engine compiles it.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ def parameters_of(function: Callable[..., Any], *, what: str) -> tuple[str, ...]
 
 
 def columns_of(parameters: Sequence[str], columns: Sequence[str] | None, *, what: str) -> tuple[str, ...]:
-    """The columns that these parameters read: of the same names, or those given, one by one."""
+    """The columns that these parameters read: of the same names, or `columns`, one by one."""
     if columns is None:
         return tuple(parameters)
     if isinstance(columns, str) or not isinstance(columns, Sequence):

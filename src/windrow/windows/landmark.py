@@ -5,7 +5,7 @@
                  |-------------------|
                  |-----------------------------|
 
-A window is given out for a key only if its last step holds an event of that key. Events before the
+A window is emitted for a key only if its last step holds an event of that key. Events before the
 landmark belong to no window. Context free (Cutty, section 3.2: lower-bound landmark windows).
 
 It is placed by its steps, which lie side by side from the landmark on: the window that ends with a step begins at the

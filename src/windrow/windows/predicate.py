@@ -1,4 +1,4 @@
-"""A condition on events: what a punctuation or a threshold window asks of each of them.
+"""A condition on events, for punctuated and threshold windows.
 
     "is_stop"                    a boolean column
     pc.field("speed") > 80       an expression of pyarrow.compute

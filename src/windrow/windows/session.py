@@ -55,10 +55,10 @@ class Session(Window):
             timed = measure.tick_nanoseconds is not None
             return None if timed else f", but {measure.describe()} is not a time: give gaps as plain numbers"
         if pa.types.is_floating(type_):
-            told = f"; gaps on {measure.describe()} are integers (ticks) or durations"
-            return None if measure.floating else told
-        told = "; gaps are integers (ticks), durations, or floats where the time is one"
-        return None if pa.types.is_integer(type_) else told
+            problem = f"; gaps on {measure.describe()} are integers (ticks) or durations"
+            return None if measure.floating else problem
+        problem = "; gaps are integers (ticks), durations, or floats where the time is one"
+        return None if pa.types.is_integer(type_) else problem
 
     @property
     def columns(self) -> tuple[str, ...]:  # type: ignore[override]

@@ -1,4 +1,4 @@
-"""Windows of a fixed length, one for every so many events.
+"""Windows of a fixed length, one after every `every_rows` events.
 
     time       0    1    2    3    4    5    6
     events     1    2    3         4  5     6          numbered from 1

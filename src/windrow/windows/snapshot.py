@@ -4,7 +4,7 @@
     events       o         oo        o
                  ||        ||        ||                snapshot()
 
-For events that last one tick, StreamInsight's snapshot windows, which are cut wherever an event
+For events of one tick, StreamInsight's snapshot windows, which are cut wherever an event
 begins or ends, are the ticks that hold an event. On a float measure a tick is the distance to the
 next float64. Context free.
 """

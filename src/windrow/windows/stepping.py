@@ -1,4 +1,4 @@
-"""What a window that is placed by the events, one by one, tells the engine.
+"""Windows that are placed by the events, one by one: the step that the engine runs for them.
 
     stepping     step(parameters, state, time, input, ..) -> state, ends, begins, ends behind
 

@@ -125,8 +125,8 @@ class Aggregate(Windowed):
         self.window.can_take_back = self._keeps_rows and self._answers.may_fail
 
     def described(self) -> str:
-        told = [f"{name}={aggregate}" for name, aggregate in self.aggregates.items()]
-        return repr((super().described(), told, self.group_by))
+        shown = [f"{name}={aggregate}" for name, aggregate in self.aggregates.items()]
+        return repr((super().described(), shown, self.group_by))
 
     def played(self, tape: Any, batch: pa.RecordBatch | None) -> None:
         due = np.flatnonzero(tape.high > tape.low)

@@ -1,7 +1,7 @@
-"""What all operators share: ports, the windows on them, and what was given out.
+"""What all operators share: ports, the windows on them, and what was emitted.
 
-An operator takes stretches of a stream on its input ports and gives out stretches on its output ports. What timers make it
-give out waits until somebody fetches it: every call of `process`, `poll` or `finish` hands over all there is.
+An operator takes stretches of a stream on its input ports and emits stretches on its output ports. What it emits because of a
+timer waits to be fetched: every call of `process`, `poll` or `finish` returns all there is.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class _Kind(ABCMeta):
 
 
 class Operator(metaclass=_Kind):
-    """The base of all operators: a `model` of its ports, a window (or None) for each input, and what it has given out.
+    """The base of all operators: a `model` of its ports, a window (or None) for each input, and what it has emitted.
 
     `state_fields` of a class names the attributes that its snapshots save, and `constant_fields` those that never
     change; a snapshot is refused if another one has changed. Both are added to those of the base classes.
@@ -54,7 +54,7 @@ class Operator(metaclass=_Kind):
     # The attributes that are windrow's, of each class.
     _internals: ClassVar[tuple[str, ...]] = (
         *("model", "windows", "partition_by", "_made_of", "_at_first"),
-        *("_given", "_given_lock", "_schemas"),
+        *("_emitted", "_emitted_lock", "_schemas"),
     )
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
@@ -75,8 +75,8 @@ class Operator(metaclass=_Kind):
         self.partition_by: tuple[tuple[str, ...], ...] = tuple(
             column_names(by, "partition_by") for by in partition_by
         )
-        self._given: list[list[Punctuated]] = [[] for _ in self.model.outputs]
-        self._given_lock = threading.Lock()
+        self._emitted: list[list[Punctuated]] = [[] for _ in self.model.outputs]
+        self._emitted_lock = threading.Lock()
         self._schemas: list[pa.Schema | None] = [None for _ in self.model.outputs]
         for place in range(len(self.windows)):
             problem = self.refusal(place)
@@ -101,19 +101,19 @@ class Operator(metaclass=_Kind):
     # -- the stream ------------------------------------------------------------------------------
 
     def process(self, rows: Any, port: int = 0) -> list[Punctuated]:
-        """Take in rows, with punctuations if they are `Punctuated`; what is given out on each output port."""
+        """Take in rows, with punctuations if they are `Punctuated`; what is emitted on each output port."""
         raise NotImplementedError
 
     def finish(self) -> list[Punctuated]:
-        """The stream is over: what is given out because of that."""
+        """The stream has ended: what is emitted because of that."""
         return self.poll()
 
     def poll(self) -> list[Punctuated]:
-        """What was given out since the last call, by timers too; a stretch for each output port."""
-        with self._given_lock:
-            given = self._given
-            self._given = [[] for _ in self.model.outputs]
-        return [joined(g) if g else self._nothing(port) for port, g in enumerate(given)]
+        """What was emitted since the last call, by timers too; a stretch for each output port."""
+        with self._emitted_lock:
+            emitted = self._emitted
+            self._emitted = [[] for _ in self.model.outputs]
+        return [joined(g) if g else self._nothing(port) for port, g in enumerate(emitted)]
 
     def _nothing(self, port: int) -> Punctuated:
         return Punctuated((self._schemas[port] or pa.schema([])).empty_table())
@@ -121,23 +121,23 @@ class Operator(metaclass=_Kind):
     def emit(
         self, rows: Any, *, port: int = 0, punctuated: bool = False, marks: np.ndarray | None = None
     ) -> None:
-        """Give out rows: anything that makes a table; `punctuated` ends them with a punctuation."""
+        """Emit rows: anything that makes a table; `punctuated` ends them with a punctuation."""
         stretch = Punctuated.of(rows)
         if marks is not None:
             stretch = Punctuated(stretch.table, marks)
         elif punctuated:
             stretch = Punctuated(stretch.table, np.array([len(stretch)]))
         self._schemas[port] = stretch.table.schema
-        with self._given_lock:
-            self._given[port].append(stretch)
+        with self._emitted_lock:
+            self._emitted[port].append(stretch)
 
     def punctuate(self, *, port: int = 0) -> None:
-        """Give out a punctuation."""
-        with self._given_lock:
-            given = self._given[port]
-            if given:
-                last = given[-1]
-                given[-1] = Punctuated(last.table, np.append(last.marks, len(last)))
+        """Emit a punctuation."""
+        with self._emitted_lock:
+            emitted = self._emitted[port]
+            if emitted:
+                last = emitted[-1]
+                emitted[-1] = Punctuated(last.table, np.append(last.marks, len(last)))
                 return
         self.emit(self._nothing(port).table, port=port, punctuated=True)
 
@@ -165,12 +165,12 @@ class Operator(metaclass=_Kind):
     # -- state -----------------------------------------------------------------------------------
 
     def snapshot(self) -> bytes:
-        """The state as bytes: windows, `state_fields`, and what was given out and nobody has fetched."""
+        """The state as bytes: windows, `state_fields`, and what was emitted and not fetched."""
         with self._locked():
             parts = self._save() | fields.save(self)
-            with self._given_lock:
-                for port, given in enumerate(self._given):
-                    stretch = joined(given) if given else self._nothing(port)
+            with self._emitted_lock:
+                for port, emitted in enumerate(self._emitted):
+                    stretch = joined(emitted) if emitted else self._nothing(port)
                     parts[f"given {port}"] = stream_of(stretch.table)
                     parts[f"marks {port}"] = stretch.marks.tobytes()
         return framed(self.described(), parts)
@@ -180,12 +180,14 @@ class Operator(metaclass=_Kind):
         parts = unframed(self.described(), state)
         with self._locked():
             values = fields.read(self, parts)
-            given = [_given(parts, port) for port in range(len(self.model.outputs))]
+            emitted = [_unfetched(parts, port) for port in range(len(self.model.outputs))]
             self._load(parts)
             fields.put(self, values)
-            with self._given_lock:
-                self._given = [[stretch] if len(stretch) or len(stretch.marks) else [] for stretch in given]
-                for port, stretch in enumerate(given):
+            with self._emitted_lock:
+                self._emitted = [
+                    [stretch] if len(stretch) or len(stretch.marks) else [] for stretch in emitted
+                ]
+                for port, stretch in enumerate(emitted):
                     self._schemas[port] = (
                         stretch.table.schema if stretch.table.schema else self._schemas[port]
                     )
@@ -212,8 +214,8 @@ class Operator(metaclass=_Kind):
         return repr((type(self).__qualname__, windows, self.partition_by))
 
 
-def _given(parts: dict[str, bytes], port: int) -> Punctuated:
-    """What a snapshot has of rows that nobody had fetched from an output."""
+def _unfetched(parts: dict[str, bytes], port: int) -> Punctuated:
+    """What a snapshot has of rows that were not fetched from an output."""
     if f"given {port}" not in parts:
         return Punctuated(pa.schema([]).empty_table())
     try:

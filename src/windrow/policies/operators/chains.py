@@ -2,8 +2,8 @@
 
     head[k] --> row --> row --> tail[k]          links in `after`, one for each row of the window's log
 
-A window lets go of rows in the order in which they came, and all rows of a key are of one partition; so
-those that are gone are always the first of their chain, and are left behind when somebody next walks it.
+A window evicts rows in the order in which they came, and all rows of a key are of one partition; so
+those that are gone are always the first of their chain, and are dropped when it is walked next.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from windrow.engine.cache import jit
 from windrow.policies.partitions import grown
 
-# So few keys are never tidied up.
+# At most this many keys are never tidied up.
 FEW = 4096
 NONE = np.empty(0, np.int64)
 Lives = tuple[np.ndarray, np.ndarray, np.ndarray]
@@ -89,7 +89,7 @@ class Chains:
         self.matched = np.zeros(0, np.bool_)
 
     def know(self, keys: int) -> None:
-        """Have room for so many keys."""
+        """Make room for `keys` keys."""
         self._head, self._tail = grown(self._head, keys, -1), grown(self._tail, keys, -1)
 
     def append(self, key: np.ndarray, base: int) -> None:
@@ -140,7 +140,7 @@ class Chains:
         self._head, self._tail = _renamed(self._head, moved), _renamed(self._tail, moved)
 
     def live(self, keys: int) -> np.ndarray:
-        """Which of so many keys have rows."""
+        """Which of the first `keys` keys have rows."""
         self.know(keys)
         leave_behind(self._head, self._tail, self._after, self.gone)
         return self._head[:keys] >= 0

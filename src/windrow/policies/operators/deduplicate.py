@@ -9,7 +9,7 @@ rows of each window. Without `by`, rows are compared in all columns. Null is a v
     input     window-bound          output    preserving: rows pass, and punctuations with them
 
 For each value the last row that had it is known. It is still in the window if it is not older than the
-window's oldest row, because a window lets go of its rows in the order in which they came. So a row costs one
+window's oldest row, because a window evicts its rows in the order in which they came. So a row costs one
 look, however long the window.
 """
 
@@ -33,7 +33,7 @@ from windrow.policies.ports import PRESERVING, WINDOW_BOUND, Input, Model, Outpu
 from windrow.policies.spec import Sliding, Tumbling
 from windrow.schema import require_columns
 
-# So few different values are never tidied up.
+# At most this many distinct values are never tidied up.
 FEW = 4096
 
 
@@ -120,7 +120,7 @@ class Deduplicate(Windowed):
         return ("before_insert",)
 
     def window_made(self) -> None:
-        """See `Windowed`: what the window holds, which was restored, has been seen."""
+        """The window was made; rows that it holds from a snapshot have been seen."""
         self.window.log.on_moved(weakly(self._moved))
         rows = held(self.window)
         if len(rows):

@@ -155,9 +155,9 @@ def read(operator: Any, parts: dict[str, bytes]) -> dict[str, Any]:
         raise StateError(f"the fields in the snapshot are not what they should be: {problem}") from problem
     names = _declared(operator, "state_fields")
     if sorted(values) != sorted(names):
-        told = (", ".join(map(repr, sorted(some))) or "none" for some in (values, names))
+        shown = (", ".join(map(repr, sorted(some))) or "none" for some in (values, names))
         raise StateError(
-            "the snapshot has the fields {}; state_fields of the operator names {}".format(*told)
+            "the snapshot has the fields {}; state_fields of the operator names {}".format(*shown)
         )
     return values
 
@@ -194,7 +194,7 @@ def _of_windrow(kind: type) -> bool:
 
 
 def traces(operator: Any) -> dict[str, Any]:
-    """What tells later on whether attributes that nobody has declared have changed."""
+    """What tells later on whether attributes that are not declared have changed."""
     return {name: _trace(value) for name, value in _undeclared(operator).items()}
 
 
@@ -214,7 +214,7 @@ def _undeclared(operator: Any) -> dict[str, Any]:
 
 
 def _trace(value: Any) -> Any:
-    """Equal for the same value later on if it has not changed; None if nobody can tell."""
+    """Equal for the same value later on if it has not changed; None if that cannot be known."""
     if isinstance(value, CONSTANTS) or getattr(getattr(value, "__dataclass_params__", None), "frozen", False):
         return id(value), value  # as long as it is held, no other object has this number
     encode = _Encoder()

@@ -9,7 +9,7 @@ of count(0) keeps nothing: its rows only look up (a one-sided join). With partit
 those of their own partition.
 
 `how` is "inner", "left", "right" or "full". In an outer join, a row that leaves its window without ever
-having had a match is given out too, with nulls for the other side; with `unmatched="apart"` it goes to a
+having had a match is emitted too, with nulls for the other side; with `unmatched="apart"` it goes to a
 port of its own, as it came.
 
     inputs    oblivious
@@ -61,7 +61,7 @@ ColumnPairs = str | Sequence[str | tuple[str, str]]
 # Rows of a batch, and the rows of the other side's log that they meet.
 Pairs = tuple[np.ndarray, np.ndarray]
 
-# So many pairs are looked at together.
+# Pairs that are matched at a time.
 PAIRS_AT_ONCE = 1 << 18
 
 
@@ -165,7 +165,7 @@ class Join(Operator):
     # -- the stream ------------------------------------------------------------------------------
 
     def process(self, rows: Any, port: int = 0) -> list[Punctuated]:
-        """See `Operator`; port 0 is the left side, port 1 the right one."""
+        """Insert rows on port 0, the left side, or port 1, the right one; the pairs, and what else is emitted."""
         if port not in (0, 1):
             raise QueryError(f"a join has the inputs 0 (left) and 1 (right), not {port!r}")
         table = Punctuated.of(rows).table
@@ -205,7 +205,7 @@ class Join(Operator):
                 self.emit(self._with_nulls(place, rows))
 
     def _take(self, tables: dict[int, pa.Table], places: dict[int, np.ndarray]) -> None:
-        """Let rows of one side or both in; give out matches, and rows that leave without one, in order."""
+        """Insert rows of one side or both; emit matches, and rows that leave without one, in order."""
         batches = {place: whole(table) for place, table in tables.items() if table.num_rows}
         for side in self._sides:
             side.pass_time()
@@ -346,7 +346,7 @@ class Join(Operator):
             self.emit(rows, marks=np.flatnonzero(is_match & (np.diff(steps, append=-2) != 0)) + 1)
 
     def _lone(self, place: int, rows: pa.Table) -> None:
-        """Give out rows that left without a match, on their own."""
+        """Emit rows that left without a match, on their own."""
         if self.apart:
             self.emit(rows, port=1 + OUTER[self.how].index(place))
         elif self._sides[1 - place].schema is not None:
@@ -381,7 +381,7 @@ class Join(Operator):
         return [side.window for side in self._sides if side.window is not None]
 
     def finish(self) -> list[Punctuated]:
-        """See `Operator`. Rows that are still in a window have not left it."""
+        """The stream has ended. Rows that are still in a window have not left it, so they are not unmatched."""
         with self._locked():
             # What still waits never had another side.
             for _, rows in self._waiting:

@@ -63,7 +63,7 @@ class JoinSide:
             self.window.can_take_back = False
 
     def link(self, keys: np.ndarray, known: int) -> None:
-        """Have the rows that the window has just let in among those of their keys, of which so many are `known`."""
+        """Add the rows that the window has just inserted to those of their keys; `known` is the number of keys."""
         assert self.window is not None
         if self.keeps:
             self.chains.know(known)

@@ -28,11 +28,10 @@ from windrow.engine.columns import whole
 from windrow.engine.cutting import Runs
 from windrow.engine.partials import Log, Multisets, Numbers, store_for
 from windrow.engine.partials.scalars import lower_values
-from windrow.engine.user_functions import bind, blame, lower_failed, named
+from windrow.engine.user_functions import blame, lower_failed, named
 from windrow.engine.windows import ClosedWindows
 from windrow.errors import DataError, QueryError
-from windrow.policies.inputs import Asked, Inputs, blaming
-from windrow.schema import require_columns
+from windrow.policies.inputs import BoundAggregate, Inputs, blaming
 
 TICK: np.dtype[Any] = np.dtype(np.int64)
 
@@ -78,23 +77,21 @@ class RangeAggregation:
     """
 
     def __init__(self, aggregates: Mapping[str, Aggregate], schema: pa.Schema) -> None:
-        self._asked: list[Asked] = []
+        self._aggregates: list[BoundAggregate] = []
         for name, aggregate in aggregates.items():
-            require_columns(schema, aggregate.columns)
-            types = tuple(schema.field(c).type for c in aggregate.columns)
             try:
-                self._asked.append(Asked(name, aggregate, bind(aggregate, types)))
+                self._aggregates.append(BoundAggregate.of(name, aggregate, schema))
             except QueryError as problem:
                 raise QueryError(f"aggregate {name!r}: {problem}") from None
-        self.sorts = any(isinstance(one.bound.partial, Multiset) for one in self._asked)
-        self.columns = tuple(dict.fromkeys(c for one in self._asked for c in one.columns))
-        self._inputs = Inputs(schema, self._asked)
-        self.fields = [pa.field(one.name, one.bound.type) for one in self._asked]
+        self.sorts = any(isinstance(one.bound.partial, Multiset) for one in self._aggregates)
+        self.columns = tuple(dict.fromkeys(c for one in self._aggregates for c in one.columns))
+        self._inputs = Inputs(schema, self._aggregates)
+        self.fields = [pa.field(one.name, one.bound.type) for one in self._aggregates]
 
     @property
     def may_fail(self) -> bool:
         """Whether an answer may be an error: a function of the user's raises, a sum overflows."""
-        return any(one.own or one.bound.check is not None for one in self._asked)
+        return any(one.own or one.bound.check is not None for one in self._aggregates)
 
     def refuse(self, batch: pa.RecordBatch) -> None:
         """An error if a value cannot be read."""
@@ -112,11 +109,11 @@ class RangeAggregation:
         edges, first, last = cut(low, high, rows.num_rows)
         pieces = Runs(edges[:-1], edges[1:], np.arange(len(edges) - 1))
         due = ClosedWindows(first, first, first, first, last)
-        inputs = Inputs(rows.schema, self._asked)
+        inputs = Inputs(rows.schema, self._aggregates)
         inputs.read(whole(rows.select(self.columns)))
         merged: dict[Any, Any] = {}
         found = []
-        for one in self._asked:
+        for one in self._aggregates:
             if one.key not in merged:
                 merged[one.key] = _merged(one, inputs, pieces, due, (low, high))
             blamed = None if caused is None else caused[order]
@@ -129,7 +126,11 @@ class RangeAggregation:
 
 
 def _merged(
-    one: Asked, source: Inputs, pieces: Runs, due: ClosedWindows, ranges: tuple[np.ndarray, np.ndarray]
+    one: BoundAggregate,
+    source: Inputs,
+    pieces: Runs,
+    due: ClosedWindows,
+    ranges: tuple[np.ndarray, np.ndarray],
 ) -> Any:
     """The partials of all ranges and how many values each has; or, of rows in order, a function that
     answers.
@@ -142,7 +143,7 @@ def _merged(
     if isinstance(bound.partial, Sequence):
         codes = inputs[0]
         low, high = (r if rows is None else np.searchsorted(rows, r) for r in ranges)
-        return lambda asked, decoders: asked.finish(low, high, lambda p: decoders[0](codes[p], None))
+        return lambda bound, decoders: bound.finish(low, high, lambda p: decoders[0](codes[p], None))
     store: Any = store_for(bound, TICK)
     if isinstance(store, Log):
         # Rows come in order, so that pieces of them may be joined even where order matters.
@@ -159,12 +160,12 @@ def _merged(
         store.fold(pieces, inputs, stamps)
     if isinstance(store, Multisets):
         window = (np.arange(len(due)), np.zeros(len(due), np.int64))
-        return lambda asked, decoders: store.answer(asked, due, slots, window, decoders)
+        return lambda bound, decoders: store.answer(bound, due, slots, window, decoders)
     with blaming(one.own, partial(named, bound.partial, "combine")):  # type: ignore[arg-type]
         return store.merge(due, slots, 1)
 
 
-def _lowered(one: Asked, merged: Any, decoders: list[Any], caused: np.ndarray | None) -> pa.Array:
+def _lowered(one: BoundAggregate, merged: Any, decoders: list[Any], caused: np.ndarray | None) -> pa.Array:
     """What `_merged` has found as a column."""
     bound = one.bound
     if callable(merged):
@@ -178,6 +179,6 @@ def _lowered(one: Asked, merged: Any, decoders: list[Any], caused: np.ndarray | 
     overflow = bound.check(values, defined) if bound.check else None
     if overflow is not None:
         row = -1 if caused is None else int(caused[overflow[0]])
-        told = f"{one.aggregate} of a window overflows int64"
-        raise DataError(one.columns[0], None if row < 0 else row, overflow[1], told)
+        problem = f"{one.aggregate} of a window overflows int64"
+        raise DataError(one.columns[0], None if row < 0 else row, overflow[1], problem)
     return bound.build(values, defined, decoders)

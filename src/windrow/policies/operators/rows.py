@@ -10,7 +10,7 @@ import pyarrow as pa
 from windrow.engine.arrays import ranges
 from windrow.policies.layout import of
 
-# To number the different ones among rows takes as long as to copy so many times as many.
+# Numbering the distinct rows takes as long as copying this many times as many.
 SPARSE = 16
 
 

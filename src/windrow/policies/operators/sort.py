@@ -1,7 +1,7 @@
 """Sort: windows in order, or a stream that is out of order by no more than a window.
 
-    tumbling    batch         each window is given out in order, when it is flushed
-    sliding     progressive   whenever a row leaves the window, the first row in order of all that are held is given out
+    tumbling    batch         each window is emitted in order, when it is flushed
+    sliding     progressive   whenever a row leaves the window, the first row in order of all that are held is emitted
 
 A progressive sort has a window with the trigger count(1). As many rows are held as the window has, but not
 the same ones: the window lets its oldest row go, and the sort the one that comes first:
@@ -10,7 +10,7 @@ the same ones: the window lets its oldest row go, and the sort the one that come
     given            1 2 3           5 comes to a full window: 1 leaves the sort (and 3 the window)
 
 Equal rows stay in the order in which they came; NaN and then null come last. A partition that is evicted is
-given out in order too, and so is what is left when the stream is over, unless `partial` is False. A
+emitted in order too, and so is what is left when the stream ends, unless `partial` is False. A
 punctuation stands behind each window, and in a progressive sort behind what one row has made leave. (Gedik
 2013, section 6.1.3.)
 """
@@ -95,7 +95,7 @@ class Sort(Windowed):
 
     @property
     def progressive(self) -> bool:
-        """Whether rows are given out one by one, and not a window at a time."""
+        """Whether rows are emitted one by one, and not a window at a time."""
         return isinstance(self.spec, Sliding)
 
     def described(self) -> str:
@@ -133,14 +133,14 @@ class Sort(Windowed):
             self._give(self._held.played(tape, batch))
 
     def _sorted(self, low: np.ndarray, high: np.ndarray) -> None:
-        """Give out the rows of each range of the window's `order` in order."""
+        """Emit the rows of each range of the window's `order` in order."""
         full = high > low
         positions, owner = Runs(low[full], high[full], np.arange(int(full.sum()))).located()
         if len(positions):
             self._in_order(taken(self.window.log, self.window.order[positions]), owner)
 
     def _in_order(self, rows: pa.Table, owner: np.ndarray) -> None:
-        """Give out rows by the windows that own them, which are numbered and come one after the other, and
+        """Emit rows by the windows that own them, which are numbered and come one after the other, and
         in order in each.
         """
         columns = [_comparable(rows.column(name)) for name, _ in self.by]

@@ -1,6 +1,6 @@
 """Rows that a sort holds back.
 
-The window that says when a row leaves lets go of its oldest one; the sort keeps rows that the window no
+The window that says when a row leaves evicts its oldest one; the sort keeps rows that the window no
 longer has.
 """
 
@@ -22,7 +22,7 @@ from windrow.policies.operators.rows import taken
 from windrow.policies.operators.state import array_part
 from windrow.policies.partitions import grown
 
-# So few rows are never tidied up.
+# At most this many rows are never tidied up.
 FEW = 4096
 
 

@@ -41,7 +41,7 @@ def _hash(described: str) -> bytes:
 
 
 def array_part(parts: dict[str, bytes], name: str, dtype: Any, length: int) -> np.ndarray:
-    """A part that is an array of so many numbers, as a copy."""
+    """A part that is an array of `length` numbers, as a copy."""
     if name not in parts:
         raise StateError(f"the snapshot lacks its part {name!r}")
     data = parts.pop(name)

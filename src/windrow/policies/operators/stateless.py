@@ -24,8 +24,10 @@ def _computed(table: pa.Table, columns: dict[str, pc.Expression]) -> pa.Table:
     try:
         return ds.dataset(table).to_table(columns=columns)
     except pa.ArrowException as problem:
-        told = ", ".join(map(str, columns.values()))
-        raise QueryError(f"{told} cannot be computed of {', '.join(table.column_names)}: {problem}") from None
+        shown = ", ".join(map(str, columns.values()))
+        raise QueryError(
+            f"{shown} cannot be computed of {', '.join(table.column_names)}: {problem}"
+        ) from None
 
 
 class Filter(_Stateless):

@@ -7,7 +7,7 @@ after it:
         def trigger(self, event):
             self.emit(event.content.sort_by("x")[-1:])
 
-The operator is told of these events and pays for no others. `emit` submits rows, `punctuate` ends a window
+These events reach the operator, and no others cost anything. `emit` submits rows, `punctuate` ends a window
 downstream. Policies, partitions, time, punctuations and snapshots are the window's affair (Gedik 2013,
 sections 4.1.3 and 5). What the operator keeps in attributes of its own is part of snapshots if it is named:
 
@@ -34,13 +34,12 @@ from windrow.policies.spec import Punct, Tumbling
 from windrow.policies.window import SlidingWindow, TumblingWindow, Window
 
 AnyWindow = TumblingWindow | SlidingWindow
-# So few punctuations are dealt with one by one.
+# At most this many punctuations are processed one by one.
 FEW_MARKS = 2
 
 
 class Windowed(Operator):
-    """An operator with one input and a window on it, which tells what happens to the methods named after
-    events.
+    """An operator with one input and a window on it, whose events call the methods of their names.
 
     A subclass of `Windowed` that names no `model` takes every window, and generates punctuations.
     """
@@ -184,9 +183,7 @@ class Windowed(Operator):
                 raise QueryError(f"column {old.name!r} was {old.type} before, and now is {new.type}")
 
     def _begin(self, schema: pa.Schema, state: bytes | None) -> None:
-        """Make the window, or one that goes on from a snapshot; it is asked for what the operator wants, and
-        for no more.
-        """
+        """Make the window, or restore it from a snapshot; it records the events that the operator reads."""
         self.fitted(schema)
         kind = TumblingWindow if isinstance(self.spec, Tumbling) else SlidingWindow
         options: dict[str, Any] = {"partition_by": list(self.partition_by[0]) or None, "clock": self._clock}

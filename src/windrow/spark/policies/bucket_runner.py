@@ -31,7 +31,7 @@ from windrow.spark.policies.inbox import Inbox
 from windrow.spark.policies.rows import PUNCTUATION, TAG, TIME, BucketSpec
 
 MILLISECOND = 1_000_000
-# So many rows go into an operator at once.
+# Rows that go into an operator at once.
 ROWS = 1 << 18
 
 
@@ -69,7 +69,7 @@ class BucketRunner:
     # -- rows ------------------------------------------------------------------------------------
 
     def apply(self, batch: MicroBatch) -> list[pa.Table]:
-        """Take in a micro-batch; what the operator gives out."""
+        """Take in a micro-batch; what the operator emits."""
         rows = [unpack(payload) for payload in batch.payloads]
         if self._inbox is None:
             return self._by_clock(batch.watermark, rows)
@@ -88,7 +88,7 @@ class BucketRunner:
         for batch in rows:
             late = inbox.put(batch)
             counted = late.filter(pa.array(late.column(TAG).to_numpy() <= PUNCTUATION))
-            # A late punctuation is told of in one bucket; one in time is no event.
+            # A late punctuation is counted in one bucket; one in time is no event.
             self.counters.late += counted.num_rows
             self.counters.events += _events(batch) - _events(late)
             if counted.num_rows:
@@ -97,18 +97,18 @@ class BucketRunner:
     def _by_clock(self, instant: int, rows: list[pa.RecordBatch]) -> list[pa.Table]:
         # The clocks of two drivers may differ.
         self._clock.advance_to(max(self._clock.now(), instant * MILLISECOND))
-        given = [self._operator.poll()[0].table]
+        emitted = [self._operator.poll()[0].table]
         for batch in rows:
             self.counters.events += _events(batch)
-            given += self._feed(batch)
-        return given
+            emitted += self._feed(batch)
+        return emitted
 
     def _feed(self, rows: pa.RecordBatch) -> list[pa.Table]:
         parts = (rows.slice(begin, ROWS) for begin in range(0, rows.num_rows, ROWS))
         return [self._fed(part) for part in parts]
 
     def _fed(self, rows: pa.RecordBatch) -> pa.Table:
-        """Let rows into the operator, in the order that they have; what it gives out."""
+        """Insert rows into the operator, in the order that they have; what it emits."""
         operator, ports, tags = self._operator, self._task.ports, rows.column(TAG).to_numpy()
         try:
             if isinstance(operator, Join):
@@ -126,7 +126,7 @@ class BucketRunner:
             where = "rows are counted in their bucket, in the order in which they come to the window"
             raise DataError(error.column, error.row, error.value, f"{error.problem} ({where})") from None
 
-    # -- what is told of them --------------------------------------------------------------------
+    # -- what is reported ----------------------------------------------------------------------------
 
     @property
     def due(self) -> int:

@@ -56,7 +56,7 @@ def fitted(
         first += len(known)
     return PolicyTask(
         recipe=pickled(operator.recipe),
-        described=_told(operator),
+        described=_described(operator),
         ports=tuple(ports),
         measure=measure,
         schema=schema,
@@ -67,7 +67,7 @@ def fitted(
     )
 
 
-def _told(operator: Operator) -> str:
+def _described(operator: Operator) -> str:
     """What an operator does, as text; functions count by their code."""
     _, args, options = operator.recipe
     values: list[Any] = [*args, *options.values(), *(getattr(w, "selection", None) for w in operator.windows)]

@@ -1,4 +1,4 @@
-"""From the DataFrames of an operator's inputs to the DataFrame that it gives out: checks, and the stages."""
+"""From the DataFrames of an operator's inputs to the DataFrame that it emits: checks, and the stages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from windrow.spark.task import BUCKET, Stage
 
 
 def on_spark(operator: Operator, frames: Sequence[DataFrame], options: PolicyOptions) -> DataFrame:
-    """See `Operator.on_spark`."""
+    """The result of an operator over policy windows on Spark, as a DataFrame: the work of `Operator.on_spark`."""
     job = _Job(operator, frames, options)
     if job.streaming:
         return streamed(job.rows, job.task, metrics=options.metrics, counted=("events", "late"))
@@ -103,14 +103,14 @@ class _Job:
         """The column of each input by which its rows are ordered; none where a clock drives the windows."""
         time, operator = self._options.time, self._operator
         if clocked:
-            told = ", ".join(f"'{window}'" for window in operator.windows)
+            shown = ", ".join(f"'{window}'" for window in operator.windows)
             if time is not None:
                 raise QueryError(
-                    f"the time of day drives {told}, and rows enter as they come: leave out time={time!r}"
+                    f"the time of day drives {shown}, and rows enter as they come: leave out time={time!r}"
                 )
             if not self.streaming:
                 raise QueryError(
-                    f"the time of day drives {told}: that needs a stream, and a batch has no time"
+                    f"the time of day drives {shown}: that needs a stream, and a batch has no time"
                 )
             return ()
         if time is None:
@@ -159,8 +159,8 @@ class _Job:
             for df, name in zip(self._frames, self.times, strict=False)
         ]
         if len({measure.type for measure in measures}) > 1:
-            told = " and ".join(measure.describe() for measure in measures)
-            raise QueryError(f"times of different types have no common order: {told}")
+            shown = " and ".join(measure.describe() for measure in measures)
+            raise QueryError(f"times of different types have no common order: {shown}")
         return measures[0] if measures else None
 
     # -- rows ------------------------------------------------------------------------------------

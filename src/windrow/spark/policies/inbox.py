@@ -49,7 +49,7 @@ class Inbox:
         self._waiting: list[pa.RecordBatch] = []
 
     def put(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Rows arrive; those that are late are given back."""
+        """Rows arrive; those that are late are returned."""
         late = self._before(batch, self.watermark)
         if not late.any():
             self._waiting.append(batch)

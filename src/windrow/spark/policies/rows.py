@@ -60,5 +60,5 @@ class BucketSpec(Work):
         kind, args, options = pickle.loads(self.recipe)
         return kind(*args, **options, **({"clock": clock} if self.measure is None else {}))
 
-    def _told(self) -> list[str]:
+    def _described(self) -> list[str]:
         return [self.described]

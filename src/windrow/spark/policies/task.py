@@ -29,29 +29,29 @@ class PolicyTask(BucketSpec):
 
     @property
     def clocked(self) -> bool:
-        """See `Work`."""
+        """Whether windows go by the clock: there is no time column then."""
         return self.measure is None
 
     def judge(self) -> Judge:
-        """See `Work`."""
+        """What finds rows without a time."""
         from windrow.spark.policies.inbox import Judge
 
         return Judge(self.measure)
 
     def operator(self) -> BucketRunner:
-        """See `Work`."""
+        """A fresh runner, which makes an operator for its bucket."""
         return self.restored(None)
 
     def restored(self, state: bytes | None) -> BucketRunner:
-        """See `Work`."""
+        """The runner that a snapshot is of; a fresh one of None."""
         from windrow.spark.policies.bucket_runner import BucketRunner
 
         return BucketRunner(self, state)
 
     def apply(self, operator: BucketRunner, batch: MicroBatch) -> list[pa.Table]:
-        """See `Work`."""
+        """Take in a micro-batch; what the operator emits."""
         return operator.apply(batch)
 
     def timer(self, operator: BucketRunner, instant: int) -> int:
-        """See `Work`: the next move of the watermark, or what is due next on the clock."""
+        """When to be woken: at the next move of the watermark, or when something is due on the clock."""
         return operator.due if self.clocked else super().timer(operator, instant)

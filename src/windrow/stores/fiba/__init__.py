@@ -47,7 +47,7 @@ def query(state, cells, notes):
 
 
 def grow(old, old_notes, capacity):
-    """The same tree with room for so many entries: its cells and notes."""
+    """The same tree with room for `capacity` entries: its cells and notes."""
     wider = tuple(np.empty((cells(capacity), *array.shape[1:]), array.dtype) for array in old)
     for array, wide in zip(old, wider, strict=True):
         wide[: len(array)] = array

@@ -55,7 +55,7 @@ def evict_until(state, cells, notes, time):
 
 
 def cut(notes, time):
-    """Let go of all that is left of the path to a time, which is then the left spine.
+    """Free all that is left of the path to a time, which is then the left spine.
 
     The leaf at its end may be empty.
     """
@@ -107,7 +107,7 @@ def lower_root(notes):
 
 
 def next_leaf(notes):
-    """Let go of an empty left leaf, and of the nodes above it that had no other child; the level where one had."""
+    """Free an empty left leaf, and the nodes above it that had no other child; the level where one had."""
     level = 0
     while level < notes[HEIGHT] and is_empty(notes, notes[LEFT + level]):
         release(notes, notes[LEFT + level])

@@ -43,7 +43,7 @@ SLOTS = RIGHT_OWN + LEVELS
 
 
 def nodes(capacity: int) -> int:
-    """How many nodes a tree of so many entries can have: all but those of the left spine are half full."""
+    """How many nodes a tree of `capacity` entries can have: all but those of the left spine are half full."""
     total = LEVELS
     count = capacity
     while count > 1:
@@ -53,7 +53,7 @@ def nodes(capacity: int) -> int:
 
 
 def cells(capacity: int) -> int:
-    """Cells that a tree of so many entries takes."""
+    """Cells that a tree of `capacity` entries takes."""
     return SLOTS + nodes(capacity) * MAXIMUM
 
 

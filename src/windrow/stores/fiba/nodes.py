@@ -1,6 +1,6 @@
 """Nodes that come and go.
 
-A node that is let go takes all below it with it. Nobody visits them then: a whole subtree is put on a list, closed, and
+A node that is freed takes all below it with it, and these are not visited: a whole subtree is put on a list, closed, and
 opened one node at a time when nodes are needed. So evicting a million entries at once takes no longer
 than evicting the path beside them.
 """
@@ -41,7 +41,7 @@ def take(notes, level):
 
 
 def release(notes, node):
-    """Let go of a node, and of the children that it has left."""
+    """Free a node, and the children that it has left."""
     base = at(node)
     if notes[base + LEVEL] > 0 and notes[base + FIRST] < notes[base + END]:
         notes[base + NEXT] = notes[CLOSED]
@@ -66,7 +66,7 @@ def open_subtree(notes):
 
 
 def has_room(notes, needed):
-    """Whether so many more nodes can be taken; an entry takes none, or one for each level and a new root."""
+    """Whether `needed` more nodes can be taken; an entry takes none, or one for each level and a new root."""
     while notes[FREE_COUNT] < needed and notes[CLOSED_COUNT] > 0:
         open_subtree(notes)
     return at(notes[USED] + 1 + needed - notes[FREE_COUNT]) <= len(notes)
