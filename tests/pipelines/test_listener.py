@@ -186,7 +186,7 @@ def test_a_stage_that_cannot_be_is_refused_before_the_stream_starts(spark: Any, 
         columns.replace("timestamp", "string")
     )
     assert "'ts'" in refused("at timestamp, user string, amount long")
-    assert "no duplicates can be told: there is no column 'id'" in refused(
+    assert "duplicates cannot be recognized: there is no column 'id'" in refused(
         columns, dedupe=Dedupe("id", horizon="1 hour")
     )
     with pytest.raises(wr.QueryError, match="dedupe needs a watermark"):

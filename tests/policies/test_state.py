@@ -136,5 +136,5 @@ def test_a_handler_cannot_take_a_snapshot():
 
 def test_a_summarizer_of_the_users_own_has_no_snapshot():
     window = wp.TumblingWindow("tumbling, count(3)", SCHEMA, summarizer=wp.Summarizer)
-    with pytest.raises(StateError, match="nobody knows what it keeps"):
+    with pytest.raises(StateError, match="what it keeps is not known"):
         window.snapshot()

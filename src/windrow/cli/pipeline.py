@@ -1,4 +1,4 @@
-"""`windrow pipeline FILE`: from the file to a stream that runs until its source ends or it is told to stop."""
+"""`windrow pipeline FILE`: from the file to a stream that runs until its source ends or it is stopped."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def pipeline_command(command: Command) -> int:
             + ("; its source declares no columns, so none were checked" if unknown else "")
         )
         return 0
-    # PySpark takes a second to load: whatever is wrong with the file is told before.
+    # PySpark takes a second to load: whatever is wrong with the file is reported before.
     from windrow.pipelines.run import session
 
     spark = session(pipeline, master=command.master, settings=dict(command.settings))

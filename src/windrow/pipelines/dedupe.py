@@ -4,7 +4,7 @@
                                |--------- horizon ---------|
                                     a again: dropped             a again: a new event
 
-Spark remembers ids with `dropDuplicatesWithinWatermark`, for as long as the watermark's delay; here it is told the
+Spark remembers ids with `dropDuplicatesWithinWatermark`, for as long as the watermark's delay; here it gets the
 horizon instead, in the column's metadata, and so remembers them for at least that long while windows end as early as
 without. Its stage drops rows that come behind the watermark, too. Both are counted in a stream's progress, as
 `numDroppedDuplicateRows` and `numRowsDroppedByWatermark`.
@@ -29,8 +29,29 @@ UNLIKE = "windrow unlike"
 
 
 def dedupe(df: DataFrame, *, id: str, horizon: DurationLike) -> DataFrame:
-    """A stream without the events whose `id` was seen within the horizon; it must carry a watermark.
+    """A stream without the events whose `id` was seen within the horizon.
 
+    Parameters
+    ----------
+    df
+        A streaming DataFrame with a watermark.
+    id
+        The column by which events are recognized; those without one, or without a time, all pass.
+    horizon
+        For how long an id is remembered at least: a length of time in whole milliseconds.
+
+    Returns
+    -------
+    DataFrame
+        The same columns.
+
+    Raises
+    ------
+    QueryError
+        If there is no watermark, or no such column.
+
+    Examples
+    --------
     >>> def payments(events):
     ...     return dedupe(events.withWatermark("ts", "10 seconds"), id="payment", horizon="10 minutes")
     """
@@ -39,10 +60,10 @@ def dedupe(df: DataFrame, *, id: str, horizon: DurationLike) -> DataFrame:
     if not known:
         raise QueryError("dedupe needs a watermark, or it would have to remember all ids for ever")
     if id not in df.columns:
-        raise QueryError(f"no duplicates can be told: {no_such_column(id, df.columns)}")
+        raise QueryError(f"duplicates cannot be recognized: {no_such_column(id, df.columns)}")
     (time,) = known
     (delay,) = (field.metadata[WATERMARK] for field in df.schema if field.name == time)
-    told = df.withColumn(UNLIKE, sf.when(named(id).isNull() | named(time).isNull(), sf.uuid()))
-    remembered = told.withMetadata(time, {WATERMARK: max(length, delay)})
+    marked = df.withColumn(UNLIKE, sf.when(named(id).isNull() | named(time).isNull(), sf.uuid()))
+    remembered = marked.withMetadata(time, {WATERMARK: max(length, delay)})
     first = remembered.dropDuplicatesWithinWatermark([id, UNLIKE]).drop(UNLIKE)
     return first.withMetadata(time, {WATERMARK: delay})

@@ -13,7 +13,7 @@ from windrow.errors import QueryError
 from windrow.spark.schema import named
 from windrow.spec import QuerySpec
 
-# Nulls are told, so that all rows have the same fields.
+# Nulls are written, so that all rows have the same fields.
 JSON = {
     "ignoreNullFields": "false",
     "timeZone": "UTC",

@@ -3,8 +3,8 @@
     payments: batch 17: 12,000 rows, 8,431 rows/s, watermark 2026-11-16 10:00:05, lag 4.1 s, state 1.2 MB, late 3, bad 0
 
 *Lag* is the time from the newest event to the end of the micro-batch that took it; the events of a replay are of the
-past, and it is not told there. A source that knows it says how many rows wait. *Late*, *bad* and *duplicates* are counted from the start of the listener. Late rows are those that
-windrow counts and those that Spark's own operators have dropped; see `Query.on_spark` for `metrics`.
+past, and it is left out there. A source that knows it says how many rows wait. *Late*, *bad* and *duplicates* are
+counted from the start of the listener. Late rows are those that windrow counts and those that Spark's own operators have dropped; see `Query.on_spark` for `metrics`.
 """
 
 from __future__ import annotations
@@ -112,21 +112,21 @@ class ProgressListener(StreamingQueryListener):
         self._lock = threading.Lock()
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
-        """A line tells of a micro-batch; there is none yet."""
+        """A line is for a micro-batch; there is none yet."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
         self.catch_up([event.progress])
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        """Nothing came: nothing to tell."""
+        """No rows came: no line."""
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        """The last line has told of the end."""
+        """The last micro-batch had its line."""
 
     def catch_up(self, reports: Iterable[StreamingQueryProgress]) -> None:
-        """Tell of those that were not told of yet: Spark hands them over some time later, or no more at the end."""
+        """Log those that were not logged yet: Spark reports them some time later, or not at all at the end."""
         with self._lock:
-            for report in (json.loads(given.json) for given in reports):
+            for report in (json.loads(each.json) for each in reports):
                 run, progress = report["runId"], Progress.of(report, metrics=self._metrics)
                 before = self._last.get(run)
                 if before is None or progress.batch > before.batch:

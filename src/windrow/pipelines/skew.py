@@ -1,4 +1,4 @@
-"""Events dated into the future: told from the others before the watermark sees them.
+"""Events dated into the future: separated from the others before the watermark sees them.
 
 Spark's watermark follows the latest event. One event dated 2099 would end every window there is, and make late whatever
 comes after it: the stream falls silent, without an error.

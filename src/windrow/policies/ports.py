@@ -155,7 +155,7 @@ class Punctuated:
             raise QueryError(f"these rows make no table: {problem}") from problem
         places = np.asarray(marks)
         if places.ndim != 1 or (len(places) and places.dtype.kind not in "iu"):
-            raise QueryError(f"punctuations are told by numbers of rows, and not by {places.tolist()}")
+            raise QueryError(f"punctuations are placed by numbers of rows, and not by {places.tolist()}")
         places = places.astype(np.int64)
         if len(places) and (np.any(np.diff(places) < 0) or places[0] < 0 or places[-1] > table.num_rows):
             raise QueryError(

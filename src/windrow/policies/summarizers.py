@@ -112,7 +112,7 @@ class Summaries(InCells):
 
     def save(self, state: WindowState, writer: Writer | Reader) -> None:
         raise StateError(
-            "a window with a summarizer of the user's own has no snapshot: nobody knows what it keeps"
+            "a window with a summarizer of the user's own has no snapshot: what it keeps is not known"
         )
 
     def load(self, state: WindowState, reader: Reader) -> None:

@@ -107,7 +107,7 @@ def sliding(
             )
         refuse_with_rows(length=length, offset=offset, on=on, what="sliding")
         if every_rows is None:
-            raise QueryError("sliding over rows needs every_rows: one more window every so many rows")
+            raise QueryError("sliding over rows needs every_rows: after how many rows the next window starts")
         return rows_window(rows, every_rows)
     if every_rows is not None:
         raise QueryError("every_rows goes with rows; for a length of time use windrow.slide_by_rows")

@@ -235,8 +235,8 @@ def require_declared(operator: Any) -> None:
         trace = _trace(value)
         if trace is None:
             raise StateError(
-                f"the attribute {name!r} of {kind.__name__} is an object of type {type(value).__name__}, and nobody "
-                f"knows whether it changes. If it never does, say constant_fields = ({name!r},) in the class; "
+                f"the attribute {name!r} of {kind.__name__} is an object of type {type(value).__name__}, and it is "
+                f"not known whether it changes. If it never does, say constant_fields = ({name!r},) in the class; "
                 f"if it does, keep what it holds in fields that state_fields names: {TAKEN}"
             )
         if trace != operator._at_first.get(name):

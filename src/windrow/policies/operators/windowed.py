@@ -72,7 +72,7 @@ class Windowed(Operator):
     def window(self) -> AnyWindow:
         """The window; there is one from the first rows on."""
         if self._window is None:
-            raise StateError("the operator has no window before the first rows have told it their types")
+            raise StateError("the operator has no window before the first rows have come, with their types")
         return self._window
 
     def open_windows(self) -> list[Window]:
