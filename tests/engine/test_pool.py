@@ -7,6 +7,7 @@ import threading
 from functools import partial
 
 import pytest
+from patience import PATIENCE
 
 from windrow.engine.pool import helpers, together
 
@@ -16,7 +17,7 @@ def test_results_come_in_the_order_of_the_tasks():
 
 
 def test_two_tasks_run_at_the_same_time():
-    both = threading.Barrier(2, timeout=60)
+    both = threading.Barrier(2, timeout=PATIENCE)
     assert sorted(together([lambda _: both.wait(), lambda _: both.wait()], 2)) == [0, 1]
 
 
@@ -28,17 +29,20 @@ def test_one_thread_is_the_caller():
 def test_work_is_done_while_all_helpers_are_busy(monkeypatch):
     class Busy:
         def submit(self, work):
-            return helpers().submit(release.wait)
+            return helpers().submit(wait_for_release)
+
+    def wait_for_release():
+        assert release.wait(PATIENCE)
 
     release = threading.Event()
     monkeypatch.setattr("windrow.engine.pool.helpers", Busy)
-    threading.Timer(0.05, release.set).start()
-    assert together([lambda _, i=i: i for i in range(5)], 2) == list(range(5))
+    tasks = [lambda _, i=i: i for i in range(5)]
+    assert together([*tasks, lambda _: release.set()], 2) == [*range(5), None]
 
 
 @pytest.mark.parametrize("failing", [0, 1])
 def test_a_task_that_fails_stops_the_others_and_is_told_of(failing):
-    begun = threading.Barrier(2, timeout=60)
+    begun = threading.Barrier(2, timeout=PATIENCE)
     stopped: list[int] = []
     further: list[int] = []
 
@@ -46,7 +50,7 @@ def test_a_task_that_fails_stops_the_others_and_is_told_of(failing):
         begun.wait()
         if number == failing:
             raise KeyError(number)
-        stop.wait(60)
+        assert stop.wait(PATIENCE)
         stopped.append(number)
 
     tasks = [partial(task, 0), partial(task, 1), lambda _: further.append(2)]
@@ -62,6 +66,6 @@ def test_a_forked_process_has_helpers_of_its_own():
     together([lambda _: None] * 2, 2)
     child = os.fork()
     if not child:
-        both = threading.Barrier(2, timeout=60)
+        both = threading.Barrier(2, timeout=PATIENCE)
         os._exit(0 if sorted(together([lambda _: both.wait()] * 2, 2)) == [0, 1] else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
