@@ -47,6 +47,8 @@ IVY = """\
   </dependencies>
 </ivy-module>
 """
+# Ivy works for seconds: code that is compiled very well costs more than it saves.
+QUICK = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
 # Ivy's own settings, and what the word `released` means.
 SETTINGS = """\
 <ivysettings>
@@ -96,7 +98,7 @@ def fetch(target: Path, dependencies: str) -> Path:
     draft = home / f"{target.name}.draft"
     (ivy,) = (Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar")
     files = {"-settings": home / "settings.xml", "-cache": home / "ivy", "-ivy": home / "ivy.xml"}
-    command = [java(), "-jar", str(ivy), *(str(word) for pair in files.items() for word in pair)]
+    command = [java(), *QUICK, "-jar", str(ivy), *(str(word) for pair in files.items() for word in pair)]
     command += ["-confs", "jars", "-retrieve", f"{draft}/[artifact]-[revision].[ext]", "-warn"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
