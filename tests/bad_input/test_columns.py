@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pyarrow as pa
 import pytest
 from bad_input.support import counts, query, stream, times
@@ -106,6 +107,14 @@ def test_a_table_without_columns_is_refused():
 def test_what_does_not_speak_arrow_is_refused(events):
     with pytest.raises(wr.QueryError, match="do not speak Arrow"):
         stream().process(events)
+
+
+@pytest.mark.parametrize(
+    "column", [pa.array([1]), pa.chunked_array([[1]]), pl.Series([1])], ids=["array", "chunks", "polars"]
+)
+def test_a_column_is_not_a_table(column):
+    with pytest.raises(wr.QueryError, match=r"events of type \w+ are not a table: "):
+        stream().process(column)
 
 
 def test_a_table_with_an_extension_type_can_be_saved_and_restored():

@@ -14,6 +14,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from streams import NIGHTLY, WATERMARK, Step, by_time, drained, run_stream, source, stream_of, write_step
 
 import windrow as wr
+from windrow import policies as wp
 from windrow.query import Query
 
 UTC = pa.timestamp("us", "UTC")
@@ -92,6 +93,15 @@ def test_a_dataframe_is_not_for_the_embedded_engine(frame: Any) -> None:
         query().run(frame)
     with pytest.raises(wr.QueryError, match=said):
         query().operator().process(frame)
+
+
+@pytest.mark.parametrize("other", [pa.table({"ts": [1]}), None, "events"], ids=["table", "None", "text"])
+def test_what_is_no_dataframe_is_not_for_spark(other: Any) -> None:
+    said = f"on_spark takes a DataFrame of Spark, not an object of type {type(other).__name__}"
+    with pytest.raises(wr.QueryError, match=said):
+        query().on_spark(other)
+    with pytest.raises(wr.QueryError, match=said):
+        wp.Deduplicate("sliding, count(3), count(1)", "ts").on_spark(other, time="ts")
 
 
 def test_a_stream_needs_a_watermark(stream: Any) -> None:

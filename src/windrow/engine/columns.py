@@ -6,7 +6,7 @@ are reported, values that are null are left out before a kernel sees them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,9 +32,9 @@ def batches(events: Any) -> Iterator[pa.RecordBatch]:
     elif isinstance(events, pa.RecordBatchReader):
         yield from _drained(events)
     elif hasattr(events, "__arrow_c_stream__"):
-        yield from _drained(pa.RecordBatchReader.from_stream(events))
+        yield from _drained(_imported(pa.RecordBatchReader.from_stream, events))
     elif hasattr(events, "__arrow_c_array__"):
-        yield pa.record_batch(events)
+        yield _imported(pa.record_batch, events)
     elif hasattr(events, "__iter__") and not isinstance(events, (str, bytes, dict)):
         for part in events:
             yield from batches(part)
@@ -43,6 +43,14 @@ def batches(events: Any) -> Iterator[pa.RecordBatch]:
             f"events of type {type(events).__name__} do not speak Arrow; "
             "give a table or batch of pyarrow, polars, pandas or duckdb, or an iterator of them"
         )
+
+
+def _imported(read: Callable[[Any], Any], events: Any) -> Any:
+    """Events as Arrow has them; an error if they are a column and not a table."""
+    try:
+        return read(events)
+    except pa.ArrowInvalid as problem:
+        raise QueryError(f"events of type {type(events).__name__} are not a table: {problem}") from problem
 
 
 def _drained(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:

@@ -12,11 +12,18 @@ from windrow.errors import QueryError
 from windrow.options import SparkOptions
 from windrow.span import Span, require_one_learner
 from windrow.spark import pushdown
-from windrow.spark.compatibility import require_supported, spark_schema
+from windrow.spark.compatibility import spark_schema
 from windrow.spark.gather import gather, gather_latest, gather_slices
 from windrow.spark.open_events import LATEST, opens
 from windrow.spark.paths import Path, choose
-from windrow.spark.schema import arrow_schema, named, require_names, require_watermark, result_schema
+from windrow.spark.schema import (
+    arrow_schema,
+    named,
+    require_dataframe,
+    require_names,
+    require_watermark,
+    result_schema,
+)
 from windrow.spark.stages import (
     bucket_of,
     by_bucket,
@@ -50,7 +57,7 @@ def on_spark(query: QuerySpec, df: DataFrame, options: SparkOptions) -> DataFram
 def fit(query: QuerySpec, df: DataFrame, options: SparkOptions) -> Plan:
     """Everything that can be wrong before a row was seen is refused here."""
     settings = options.for_operators
-    require_supported(df.sparkSession.version, what="Spark")
+    require_dataframe(df)
     # Rows come from many partitions: no order of theirs can be promised.
     query = replace(query, ordered=False)
     read = [*query.time_columns, *query.key]

@@ -7,20 +7,31 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
 from windrow.aggregates.base import text_type
 from windrow.errors import QueryError
 from windrow.schema import require_columns
-from windrow.spark.compatibility import arrow_type
+from windrow.spark.compatibility import arrow_type, require_supported
 from windrow.spark.results import SIDE
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column
 
 # What `withWatermark` leaves in the schema.
 WATERMARK = "spark.watermarkDelayMs"
+
+
+def require_dataframe(df: Any) -> None:
+    """An error unless this is a DataFrame, of a version of Spark that windrow runs on."""
+    if not isinstance(df, DataFrame):
+        raise QueryError(
+            f"on_spark takes a DataFrame of Spark, not an object of type {type(df).__name__}: spark.createDataFrame(table) "
+            "makes one of a table"
+        )
+    require_supported(df.sparkSession.version, what="Spark")
 
 
 def arrow_schema(schema: StructType, names: list[str]) -> pa.Schema:

@@ -13,13 +13,13 @@ from windrow.measure import Measure
 from windrow.options import PolicyOptions
 from windrow.policies.operators import Operator
 from windrow.policies.spec import PartitionAge, PartitionCount, Punct, TupleCount, uses_clock
-from windrow.spark.compatibility import require_supported, spark_schema
+from windrow.spark.compatibility import spark_schema
 from windrow.spark.gather import buckets_of
 from windrow.spark.policies.fitting import fitted, read_by
 from windrow.spark.policies.rows import COPY, PUNCTUATION
 from windrow.spark.policies.task import PolicyTask
 from windrow.spark.results import results
-from windrow.spark.schema import arrow_schema, named, require_names, require_watermark
+from windrow.spark.schema import arrow_schema, named, require_dataframe, require_names, require_watermark
 from windrow.spark.stages import bucket_of, require_streamable, scattered, streamed
 from windrow.spark.task import BUCKET, Stage
 
@@ -49,7 +49,6 @@ class _Job:
     def __init__(self, operator: Operator, frames: Sequence[DataFrame], options: PolicyOptions) -> None:
         self._operator, self._frames, self._options = operator, frames, options
         self._check_inputs()
-        require_supported(frames[0].sparkSession.version, what="Spark")
         windows = [window for window in operator.windows if window is not None]
         # Such partitions make room for each other: they have to be in one place.
         together = (PartitionCount, TupleCount)
@@ -81,6 +80,8 @@ class _Job:
                 f"{name} has {len(operator.model.outputs)} outputs, and one DataFrame comes out: "
                 'say unmatched="together"'
             )
+        for df in frames:
+            require_dataframe(df)
         if len({df.isStreaming for df in frames}) > 1:
             raise QueryError("all inputs are streams, or none is: Spark does not put others together")
         punctuated = any(isinstance(w.eviction, Punct) for w in operator.windows if w is not None)
