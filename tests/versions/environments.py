@@ -114,7 +114,8 @@ def _environment(place: Path, python: str, spark: str) -> str:
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir()
     _call([base, "-m", "venv", str(place)], place / "pip.log")
-    pip = [made, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    # Bytecode is made of what the tests import, by whoever imports it first: that is a small part of all.
+    pip = [made, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
     pip += ["-c", str(HOME / "constraints.txt"), f"pyspark=={SPARK[spark]}", "-e", f"{ROOT}[spark]"]
     _call([*pip, "pytest", "hypothesis", "pyyaml"], place / "pip.log")
     ready.touch()
