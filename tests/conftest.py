@@ -18,6 +18,8 @@ ROOT = str(Path(__file__).parents[1])
 os.environ["PYTHONPATH"] = os.pathsep.join(
     dict.fromkeys([ROOT, *os.environ.get("PYTHONPATH", ROOT).split(os.pathsep)])
 )
+# What a test compiles depends on nothing but the test; those of the child itself turn it on.
+os.environ.setdefault("WINDROW_COMPILE_AHEAD", "0")
 
 
 @atexit.register  # before all others, so that it is called behind all of them

@@ -119,7 +119,12 @@ def test_an_archive_runs_and_keeps_what_it_compiled(archive, tmp_path):
 def test_all_compiled_code_lies_in_one_folder(package, tmp_path):
     directory, _ = run(package, tmp_path)
     kept = {path.suffix for path in tmp_path.rglob("*") if path.is_file() and package not in path.parents}
-    assert kept == {".bin"}
+    assert kept == {".bin", ""}
+    assert [
+        path.name
+        for path in tmp_path.rglob("*")
+        if path.is_file() and not path.suffix and package not in path.parents
+    ] == ["locks"]
     assert all(path.parent == Path(directory) for path in tmp_path.rglob("*.bin"))
     assert not [path for path in package.rglob("*") if path.suffix in (".nbi", ".nbc", ".bin")]
 

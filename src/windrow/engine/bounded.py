@@ -7,12 +7,14 @@ comes, and so are rows that open and close events.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import text_type
+from windrow.engine import rehearsal
 from windrow.engine.columns import batches, whole
 from windrow.engine.operator import Operator
 from windrow.engine.threads import are_in_order, in_parts
@@ -37,6 +39,8 @@ def answer(operator: Operator, events: Any, *, threads: int = 1) -> pa.Table:
     if as_they_come or (not isinstance(events, (pa.Table, pa.RecordBatch)) and not _is_whole(events)):
         return pa.concat_tables([operator.process(events), operator.finish()])
     table = _without_views(pa.Table.from_batches(batches(events))).combine_chunks()
+    if rehearsal.is_worth_it(len(table)):
+        rehearsal.begin(query, table, partial(run, on_bad="divert"))
     times, missing = operator.instants(whole(table))
     if missing is not None:
         operator.take_events(table)

@@ -22,19 +22,28 @@ import sys
 import threading
 import time
 import types
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from windrow.engine.rewiring import rewired
 from windrow.errors import QueryError
 
-# Seconds: to import Numba and have its first loop ready, to load a loop, to compile one, and for an element of a plain loop.
+if TYPE_CHECKING:
+    from windrow.engine.jobs import Job
+
+# Seconds: to import Numba and have its first loop ready, to load a loop, to compile one, and for an element of a plain loop, at first and
+# at least.
 IMPORT = 0.45
 LOAD = 0.005
 COMPILE = 0.5
-STEP = 5e-7
+STEP, FASTEST_STEP = 5e-7, 2e-8
+# Seconds in a loop after which a child is asked to compile it, and after which nobody waits for the child any more.
+ASKED = 0.05
+PATIENCE = 4 * COMPILE
 TIERS = ("auto", "interpreted", "compiled")
 TIER = os.environ.get("WINDROW_TIER", "auto")
 if TIER not in TIERS:
@@ -78,9 +87,10 @@ class Kernel:
 
         `is_kept_for` says whether there is machine code for them on disk; else it may be for others.
         """
-        if TIER != "auto":
+        if TIER != "auto" or _NOTES.get() is not None:
             return TIER == "compiled"
-        step = self._seconds / self._elements if self._elements else STEP
+        # What looks faster has looked at few of its elements so far.
+        step = max(self._seconds / self._elements, FASTEST_STEP) if self._elements else STEP
         expected = elements(arguments) * step
         due = self._seconds + expected
         if due <= LOAD:
@@ -88,14 +98,38 @@ class Kernel:
         is_loaded = is_kept_for is not None or "numba" in sys.modules
         if not is_loaded and Kernel.spent + expected <= IMPORT:
             return False
-        return due > COMPILE or (self._is_kept if is_kept_for is None else is_kept_for())
-
-    @functools.cached_property
-    def _is_kept(self) -> bool:
-        """Whether there is machine code of it on disk, whatever the types."""
+        if not self.can_be_kept:
+            return due > COMPILE
         from windrow.engine.folder import is_kept
 
-        return self.can_be_kept and is_kept(self.py_func, self.options)
+        if is_kept_for() if is_kept_for is not None else is_kept(self.kept_name):
+            return True
+        if expected <= COMPILE and ASKED < due <= PATIENCE:
+            from windrow.engine.compile_ahead import is_ready
+            from windrow.engine.jobs import types_of
+
+            if (ready := is_ready(self, types_of(arguments))) is not None:
+                return ready
+        return due > COMPILE
+
+    @functools.cached_property
+    def kept_name(self) -> str:
+        """What its machine code is known by on disk, whatever the types."""
+        from windrow.engine.folder import name_of
+
+        return name_of(self.py_func, self.options)
+
+    def job(self, arguments: Any) -> Job:
+        """What another process needs to compile it for arguments of these types (see `jobs.types_of`)."""
+        from windrow.engine.jobs import Job
+
+        return Job(self.kept_name, self.py_func, self.options, arguments)
+
+    def __reduce__(self) -> Any:
+        name = self.py_func.__name__
+        if vars(sys.modules.get(self.__module__, types)).get(name) is self:
+            return name
+        return Kernel, (self.py_func, self.options)
 
     @functools.cached_property
     def native(self) -> Any:
@@ -111,15 +145,43 @@ class Kernel:
 
     def interpret(self, *arguments: Any) -> Any:
         """A call as plain Python: numbers are NumPy's within, and Python's outside, as with compiled code."""
+        if (notes := _NOTES.get()) is not None:
+            return self._note(notes, arguments)
         start = time.thread_time()
         try:
-            with np.errstate(all="ignore"):
-                return _outside(self.plain(*map(_inside, arguments)))
+            return self._run(arguments)
         finally:
             seconds = time.thread_time() - start
             self._seconds += seconds
             self._elements += elements(arguments)
             Kernel.spent += seconds
+
+    def _note(self, notes: dict[tuple[Kernel, Any], None], arguments: Any) -> Any:
+        """A call of a rehearsal, which says nothing of how long other calls take."""
+        from windrow.engine.jobs import types_of
+
+        if self.can_be_kept:
+            notes[self, types_of(arguments)] = None
+        return self._run(arguments)
+
+    def _run(self, arguments: Any) -> Any:
+        with np.errstate(all="ignore"):
+            return _outside(self.plain(*map(_inside, arguments)))
+
+
+Notes = Collection[tuple[Kernel, Any]]
+_NOTES: ContextVar[dict[tuple[Kernel, Any], None] | None] = ContextVar("notes", default=None)
+
+
+@contextmanager
+def noting() -> Iterator[Notes]:
+    """Loops run as plain Python in here; which ones, and the types of their arguments, in order."""
+    notes: dict[tuple[Kernel, Any], None] = {}
+    token = _NOTES.set(notes)
+    try:
+        yield notes.keys()
+    finally:
+        _NOTES.reset(token)
 
 
 class Twofold:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import types
 from collections.abc import Callable
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 import numba
@@ -20,11 +20,14 @@ from numba.core.serialize import dumps
 from windrow.engine import folder
 from windrow.engine.checking import Checking, total
 from windrow.engine.fingerprint import is_users
+from windrow.engine.jobs import Job, examples
 from windrow.engine.notice import compiling
 from windrow.engine.rewiring import rewired
 
 # A user's ZeroDivisionError must be raised, not turned into inf.
 USER_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "python"}
+# Seconds to wait for another process that compiles the same.
+PATIENCE = 1.0
 # What only compiled code calls needs no way in from Python, which takes as long to compile as the function.
 INNER: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 TYPES = {"b": numba.boolean, "i": numba.int64, "f": numba.float64}
@@ -37,7 +40,7 @@ def dispatcher(kernel: Any) -> Any:
     """The dispatcher of an `engine.cache.Kernel`."""
     made = loop(kernel.py_func, kernel.options)
     if kernel.can_be_kept:
-        made._cache = _Kept(folder.name_of(kernel.py_func, kernel.options))
+        made._cache = _Kept(kernel.kept_name)
     compile_for = made._compile_for_args
 
     def interpret(*arguments: Any) -> Any:
@@ -48,22 +51,48 @@ def dispatcher(kernel: Any) -> Any:
         """What a dispatcher calls with arguments whose types are new to it; it then calls what it gets."""
 
         def is_kept() -> bool:
-            found = tuple(
-                numba.types.Omitted(a.value) if isinstance(a, OmittedArg) else made.typeof_pyval(a)
-                for a in arguments
-            )
-            return kernel.can_be_kept and made._cache.holds(found, made.targetctx)
+            return kernel.can_be_kept and made._cache.holds(_types(made, arguments), made.targetctx)
 
         if not kernel.is_worth_compiling(arguments, is_kept):
             return interpret
-        with nullcontext() if is_kept() else compiling(kernel.__name__):
+        if not kernel.can_be_kept:
+            with compiling(kernel.__name__):
+                return compile_for(*arguments)
+        if is_kept():
             return compile_for(*arguments)
+        with (
+            compiling(kernel.__name__),
+            made._cache.claimed(_types(made, arguments), made.targetctx, PATIENCE),
+        ):
+            return compile_for(*arguments)  # or load it, if another process was faster
 
     made._compile_for_args = compile_or_interpret
     return made
 
 
-def loop(function: types.FunctionType, options: dict[str, Any]) -> Any:
+def compile_job(job: Job) -> bool:
+    """Compile a loop and keep it, unless another process does so now; whether there is machine code of it on disk."""
+    made = loop(job.function, job.options)
+    made._cache = kept = _Kept(job.name)
+    given = examples(job.arguments)
+    defaults = job.function.__defaults__ or ()
+    missing = job.function.__code__.co_argcount - len(given)
+    types_ = _types(made, (*given, *map(OmittedArg, defaults[len(defaults) - missing :])))
+    with kept.claimed(types_, made.targetctx, 0.0) as is_mine:
+        if is_mine and not kept.holds(types_, made.targetctx):
+            with suppress(*NOT_COMPILED):
+                made.compile(types_)
+    return kept.holds(types_, made.targetctx)
+
+
+def _types(made: Any, arguments: Any) -> tuple[Any, ...]:
+    """Numba's types of the arguments of a dispatcher."""
+    return tuple(
+        numba.types.Omitted(a.value) if isinstance(a, OmittedArg) else made.typeof_pyval(a) for a in arguments
+    )
+
+
+def loop(function: Any, options: dict[str, Any]) -> Any:
     """A dispatcher of a function; other functions that it calls are compiled for it alone."""
     inner = options | INNER
     return numba.njit(**options)(rewired(function, lambda value: _compiled(value, inner, {})))
@@ -122,6 +151,10 @@ class _Kept:
     def holds(self, types_: Any, context: Any) -> bool:
         """Whether there is code for arguments of these types."""
         return folder.holds(self._file(types_, context.codegen()))
+
+    def claimed(self, types_: Any, context: Any, patience: float) -> AbstractContextManager[bool]:
+        """As `folder.claimed`, for arguments of these types."""
+        return folder.claimed(self._file(types_, context.codegen()), patience)
 
     def load_overload(self, types_: Any, context: Any) -> Any:
         context.refresh()
