@@ -71,7 +71,8 @@ class Engine:
         bounds = np.append(first, len(keys)).astype(np.int64)
         times = np.array(columns[0], self.measure.dtype)
         tail = self.discretizer.tail(self.seen)
-        return Run(batch, times, distinct, bounds, self.seen[distinct], self.tail_times(tail))
+        inputs = self.discretizer.inputs(batch, times)
+        return Run(inputs, times, distinct, bounds, self.seen[distinct], self.tail_times(tail))
 
     def release(self, events, frontier):
         """Events in order of time and arrival: (key, time, values ..)."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 
 import windrow as wr
@@ -30,3 +32,51 @@ def test_sessions_of_version_3_are_refused():
         wr.StateError, match="sessions, or windows that depend on the order of events, in format version 3"
     ):
         query(a=wr.session(5)).restore((GOLDEN / "version-3-session.snapshot").read_bytes())
+
+
+ORDERED = {
+    "rows": wr.sliding(rows=3, every_rows=2),
+    "km": wr.sliding(5, every=2, on="km"),
+    "marks": wr.punctuated("mark"),
+    "high": wr.threshold(pc.field("level") > 0),
+    "delta": wr.delta("level", by=0.5, moves=2),
+    "back": wr.slide_by_rows(6, every_rows=2),
+    "latest": wr.latest(rows=3, every=5),
+}
+
+
+def events_in_order(since: int, count: int) -> pa.Table:
+    """Two events at each tick; every fourth has no value, every sixth no level, every ninth no string."""
+    numbers = range(since, since + count)
+    columns = {
+        "t": [i // 2 for i in numbers],
+        "k": ["xyz"[i % 3] for i in numbers],
+        "v": [None if i % 4 == 0 else i for i in numbers],
+        "s": [None if i % 9 == 0 else f"s{i % 7}" for i in numbers],
+        "km": [i // 2 + i % 3 for i in numbers],
+        "mark": [i % 7 == 0 for i in numbers],
+        "level": [None if i % 6 == 0 else float(i % 5 - 2) for i in numbers],
+    }
+    types = {"s": pa.string(), "level": pa.float64(), "mark": pa.bool_()}
+    return pa.table(
+        {n: pa.array(c, types.get(n, pa.string() if n == "k" else pa.int64())) for n, c in columns.items()}
+    )
+
+
+def test_windows_of_order_of_version_5_go_on_with_the_events_that_waited():
+    """Seventy events up to 34 and three from 18 on; update mode, watermark 30, lateness 15."""
+    windows = query(**ORDERED)
+    anew = windows.operator(mode="update", lateness=15)
+    anew.process(events_in_order(0, 70))
+    anew.advance(30)
+    anew.process(events_in_order(37, 3))
+    operator = windows.restore((GOLDEN / "version-5-windows-of-order.snapshot").read_bytes())
+    assert operator.metrics().pending == anew.metrics().pending > 30
+    for each in (operator, anew):
+        each.process(events_in_order(66, 8))
+    assert sorted_rows(operator.advance(33)) == sorted_rows(anew.advance(33)) != []
+    assert sorted_rows(operator.finish()) == sorted_rows(anew.finish())
+
+
+def sorted_rows(table: pa.Table) -> list[str]:
+    return sorted(map(str, table.to_pylist()))

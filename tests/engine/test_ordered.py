@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import windrow as wr
 from tests.referee import check_steps
-from windrow.engine.ordered.blocks import Blocks
+from windrow.engine.ordered.columns import EventColumns
 from windrow.engine.ordered.timers import Timers
 from windrow.engine.ordered.waiting import Chunk, Waiting
 from windrow.engine.sequence.queues import KeyQueues
@@ -88,31 +88,17 @@ def test_timers_give_each_key_once_its_time_has_come(data):
             del naive[key]
 
 
-@given(data=st.data())
-def test_blocks_give_rows_by_their_numbers_and_forget_them(data):
-    blocks, alive, arrival = Blocks(), [], 0
-    for _ in range(data.draw(st.integers(1, 60))):
-        size = data.draw(st.integers(1, 30))
-        arrival += data.draw(st.integers(0, 3))
-        numbers = np.arange(arrival, arrival + size)
-        dense = data.draw(st.booleans())
-        blocks.add(pa.record_batch({"x": numbers}), arrival if dense else numbers)
-        alive += numbers.tolist()
-        arrival += size
-        asked = data.draw(st.lists(st.sampled_from(alive), unique=True, min_size=1, max_size=20))
-        assert blocks.take(np.array(asked)).column("x").to_pylist() == asked
-        gone = set(data.draw(st.lists(st.sampled_from(alive), unique=True, max_size=25)))
-        blocks.drop(np.array(sorted(gone), np.int64))
-        alive = [number for number in alive if number not in gone]
-        if not alive:
-            break
-    if alive:
-        assert blocks.take(np.array(alive)).column("x").to_pylist() == alive
+def columns_of(kinds):
+    query = wr.query(time="t", windows={"w": wr.tumbling(rows=1)}, aggregates={"n": wr.count()})
+    operator = query.operator()
+    operator.prepare(pa.schema([("t", pa.int64())]))
+    return EventColumns(operator.engines[0].binding, [("w", kinds)])
 
 
 @given(data=st.data())
 def test_events_are_released_in_order_of_time_and_arrival(data):
-    waiting, timers, naive, frontier, arrival = Waiting(INTEGERS), Timers(INTEGERS), [], 0, 0
+    waiting, timers, naive = Waiting(INTEGERS, columns_of("if")), Timers(INTEGERS), []
+    frontier = arrival = 0
     waiting.grow(KEYS)
     timers.grow(KEYS)
     for _ in range(data.draw(st.integers(1, 10))):
@@ -121,9 +107,9 @@ def test_events_are_released_in_order_of_time_and_arrival(data):
                 data.draw(st.lists(st.integers(frontier, frontier + 20), min_size=1, max_size=15))
             )
             keys = np.array([data.draw(st.integers(0, KEYS - 1)) for _ in times])
-            batch = pa.record_batch({"x": np.arange(arrival, arrival + len(times))})
+            numbers = np.arange(arrival, arrival + len(times))
             edges = (times.min(), times.max(), bool((np.diff(times) >= 0).all()))
-            waiting.inbox.append(Chunk(batch, times, arrival, keys, *edges))
+            waiting.inbox.append(Chunk([numbers, numbers / 2], times, arrival, keys, *edges))
             naive += zip(keys.tolist(), times.tolist(), range(arrival, arrival + len(times)), strict=True)
             arrival += len(times)
         frontier += data.draw(st.integers(0, 12))
@@ -137,17 +123,18 @@ def test_events_are_released_in_order_of_time_and_arrival(data):
                 waiting.forget(part)
         else:
             for part in parts:
-                waiting.note(part)
+                waiting.skip(part)
         found = [
             row
             for part in parts
             for row in zip(
                 np.repeat(part.keys, part.counts).tolist(),
                 part.times.tolist(),
-                part.batch.column("x").to_pylist(),
+                part.columns[0].tolist(),
                 strict=True,
             )
         ]
+        assert all((part.columns[1] == part.arrivals / 2).all() for part in parts)
         assert found == sorted(event for event in naive if event[1] <= frontier)
         naive = [event for event in naive if event[1] > frontier]
         assert len(waiting) == len(naive)

@@ -120,7 +120,8 @@ def test_a_run_without_events_does_nothing(case):
     saved = engine.discretizer.save()
     nothing = np.empty(0, np.int64)
     empty = pa.RecordBatch.from_pylist([], schema=schema())
-    run = Run(empty, nothing, nothing, np.zeros(1, np.int64), nothing, engine.tail_times(None))
+    inputs = engine.discretizer.inputs(empty, nothing)
+    run = Run(inputs, nothing, nothing, np.zeros(1, np.int64), nothing, engine.tail_times(None))
     assert len(engine.discretizer.release(run)) == 0
     kept = engine.discretizer.save()
     assert all(np.array_equal(saved[name], kept[name]) for name in saved)
@@ -195,9 +196,8 @@ def test_too_many_count_windows_meet_a_limit():
     for key in keys:
         engine.discretizer.state["seen"][key] = 999_990
     engine.discretizer.open = 12 * 999_990 - 1_999_990
-    batch = pa.RecordBatch.from_pylist([{"t": 1, "x": 1, "m": True}] * 120, schema=schema())
     run = Run(
-        batch, np.ones(120, np.int64), keys, np.arange(13) * 10, engine.seen[keys], engine.tail_times(None)
+        [], np.ones(120, np.int64), keys, np.arange(13) * 10, engine.seen[keys], engine.tail_times(None)
     )
     with pytest.raises(wr.LimitError, match="10,000,000"):
         engine.discretizer.release(run)
@@ -216,10 +216,11 @@ def test_a_small_run_costs_little_however_many_keys_there_are(case):
     def tail_times(which, ranks):
         return np.zeros(len(which), np.int64)
 
-    one.release(Run(batch, times, np.arange(keys), np.arange(keys + 1), seen, tail_times))
+    inputs = one.inputs(batch, times)
+    one.release(Run(inputs, times, np.arange(keys), np.arange(keys + 1), seen, tail_times))
     seen += 1
     few = np.arange(0, keys, keys // 10)
-    small = Run(batch.slice(0, 10), times[:10] + 1, few, np.arange(11), seen[few], tail_times)
+    small = Run([x[:10] for x in inputs], times[:10] + 1, few, np.arange(11), seen[few], tail_times)
     twin_of(one).release(small)
     begun = time.thread_time()  # a busy machine does not add to it
     one.release(small)

@@ -167,6 +167,16 @@ class Engine:
         """Everything that holds codes of the events of a store."""
         return (store,)
 
+    def code_holders(self, column: str) -> list[tuple[Any, int]]:
+        """Everything that holds codes of a column, and which of its columns that is."""
+        return [
+            (holder, position)
+            for (_, columns), store in self.binding.stores.items()
+            for position, name in enumerate(columns)
+            if name == column
+            for holder in self.holders(store)
+        ]
+
     def encode(self, batch: pa.RecordBatch, staged: Staged | None = None) -> Encoded:
         """Codes of each column that is read, and the rows that are not null (None: all)."""
         codes: dict[str, np.ndarray] = {}
@@ -188,11 +198,8 @@ class Engine:
         self._recode(column, self.binding.coders[column].prune(known))
 
     def _recode(self, column: str, moved: np.ndarray) -> None:
-        for (_, columns), store in self.binding.stores.items():
-            for position, name in enumerate(columns):
-                if name == column:
-                    for holder in self.holders(store):
-                        holder.recode(position, moved)
+        for holder, position in self.code_holders(column):
+            holder.recode(position, moved)
 
     def fold(self, events: Foldable, segments: Any, *, own: bool, staged: Staged | None = None) -> None:
         """Fold events into the cells of their segments: into the user's `own` partials, which may fail, or all others.
@@ -376,13 +383,7 @@ class Engine:
         for name, coder in self.binding.coders.items():
             if not coder.text or len(coder.dictionary) <= max(FEW, 2 * coder.kept):
                 continue
-            used = [
-                holder.codes(position)
-                for (_, columns), store in self.binding.stores.items()
-                for position, column in enumerate(columns)
-                for holder in self.holders(store)
-                if column == name
-            ]
+            used = [holder.codes(position) for holder, position in self.code_holders(name)]
             alive = np.unique(np.concatenate(used))
             coder.kept = len(alive)
             if 2 * len(alive) <= len(coder.dictionary):

@@ -111,7 +111,7 @@ def test_the_snapshot_of_another_query_is_refused():
 def test_a_snapshot_of_another_version_is_refused():
     refused(
         sealed(saved()[frame.HEADER.size :], SAVED, version=99),
-        "format version 99; this windrow reads versions 3 and 5",
+        "format version 99; this windrow reads versions 3, 5 and 6",
     )
 
 

@@ -19,18 +19,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from windrow.engine.arrays import ascending
-from windrow.engine.columns import takeable
 from windrow.engine.completeness import next_after
 from windrow.engine.emission import Emission
 from windrow.engine.engine import Engine, Foldable
 from windrow.engine.input_batches import EventBatch, PartialBatch
 from windrow.engine.keys import Keys
 from windrow.engine.ordered.changelog import Changelog, EmittedWindows
+from windrow.engine.ordered.columns import EventColumns
 from windrow.engine.ordered.slices import FIRST, SLOT, Slices, Slots
 from windrow.engine.ordered.track import Track, WindowRanges
 from windrow.engine.ordered.waiting import Chunk, Released, Waiting
@@ -56,7 +57,8 @@ class Ordered(Engine):
         self.slots = Slots(self)
         self.settled = self._track()
         self.speculative = self._track() if self.settings.mode == "update" else None
-        self.waiting = Waiting(self.measure.dtype)
+        self.columns = self._event_columns()
+        self.waiting = Waiting(self.measure.dtype, self.columns)
         self.changelog = Changelog(self.measure.dtype)
         self.frontier: Tick = self.lowest - 1
         # Keys that the speculative track must read again, and a flag for each key.
@@ -67,6 +69,15 @@ class Ordered(Engine):
 
     def _track(self) -> Track:
         return Track(self, self.slots, discretizers_for(self.query.windows, self.measure, self.binding.types))
+
+    def _event_columns(self) -> EventColumns:
+        """What is kept of an event, from now on."""
+        names = self.windows.names
+        inputs = [(names[specs[0]], d.input_kinds) for specs, d in self.settled.discretizers]
+        columns = EventColumns(self.binding, inputs)
+        for track in self.tracks:
+            track.columns = columns
+        return columns
 
     @property
     def tracks(self) -> list[Track]:
@@ -136,15 +147,30 @@ class Ordered(Engine):
                 f"max_slices={limit:,}; nothing of this batch was taken: advance the watermark more often, "
                 "lower the lateness, or raise max_slices"
             )
-        batch = takeable(incoming.batch, self.binding.value_columns)
         numbers = None if incoming.numbers is None else incoming.numbers.astype(np.int64, copy=False)
-        staged.on_commit(
-            partial(self._let_wait, Chunk(batch, incoming.times, incoming.arrival, numbers, *incoming.scan))
+        chunk = self.chunk_of(
+            incoming.batch, incoming.times, incoming.arrival, numbers, incoming.scan, staged
         )
+        staged.on_commit(partial(self._take_in, chunk))
 
-    def _let_wait(self, chunk: Chunk) -> None:
+    def chunk_of(
+        self,
+        batch: pa.RecordBatch,
+        times: np.ndarray,
+        arrival: np.ndarray | int,
+        numbers: np.ndarray | None,
+        scan: tuple[Tick, Tick, bool],
+        staged: Staged,
+    ) -> Chunk:
+        """Events as they wait; `scan` is their first and last time, and whether they are in order."""
+        inputs = [x for _, d in self.settled.discretizers for x in d.inputs(batch, times)]
+        columns = self.columns.read(self.encode(batch, staged), inputs, len(times))
+        return Chunk(columns, times, arrival, numbers, *scan)
+
+    def _take_in(self, chunk: Chunk) -> None:
         if self.binding.logs:
-            self.keep(Foldable(self.encode(chunk.batch), chunk.time, chunk.arrivals), chunk.number, None)
+            encoded, _ = self.columns.encoded(chunk.columns)
+            self.keep(Foldable(encoded, chunk.time, chunk.arrivals), chunk.number, None)
         self.waiting.inbox.append(chunk)
         self.grow()
         high = chunk.high
@@ -211,7 +237,7 @@ class Ordered(Engine):
             staged.on_rollback(partial(setattr, self.waiting, "inbox", inbox))
             for part in bulk:
                 track.read(part, self._floors(), staged)
-                staged.on_commit(partial(self.waiting.note, part))
+                staged.on_commit(partial(self.waiting.skip, part))
         track.pass_time(horizon, staged, finished=finished)
         found = track.ready(horizon, staged)
         if not len(found):
@@ -418,7 +444,11 @@ class Ordered(Engine):
 
     def _refit(self) -> None:
         """Let the events that wait have the columns that are read now."""
-        self.waiting.fit(self.binding.value_columns, self.binding.schema)
+        self.columns = self._event_columns()
+        self.waiting.fit(self.columns)
+
+    def code_holders(self, column: str) -> list[tuple[Any, int]]:
+        return [*super().code_holders(column), (self.waiting, self.columns.value_of(column))]
 
     def make_store(self, store: Store) -> Tick | None:
         store.repack(np.empty(0, np.int64), self.slots.capacity, 1, slice(0, 0))

@@ -40,8 +40,14 @@ class Slots:
         """How many slots are in use."""
         return self.capacity - self._left
 
+    def free(self, most: int) -> np.ndarray:
+        """Free slots, at least this many; `take` takes those at the end."""
+        if most > self._left:
+            self._grow(self.live + most + (self.live + most) // 2 + 8)
+        return self._free[: self._left]
+
     def take(self, need: int, staged: Staged | None = None) -> np.ndarray:
-        """So many free slots, emptied, until a rollback; slots that are in use stay where they are."""
+        """This many free slots, emptied, until a rollback; slots that are in use stay where they are."""
         if not need:
             return self._free[:0]
         limit = self._engine.settings.max_slices
@@ -50,10 +56,8 @@ class Slots:
                 f"{self.live + need:,} live slices would be more than the limit of max_slices={limit:,}; "
                 "the operator is as it was before"
             )
-        if need > self._left:
-            self._grow(self.live + need + (self.live + need) // 2 + 8)
+        slots = self.free(need)[-need:].copy()
         self._left -= need
-        slots = self._free[self._left : self._left + need].copy()
         self.reset(slots)
         if staged is not None:
             staged.on_rollback(partial(self.give_back, slots))
@@ -147,41 +151,48 @@ def take_before(keys, needed, edges, numbers):  # type: ignore[no-untyped-def]
 
 
 @jit
-def cut(low, lead, total, keys, bounds, before, arrival, arrivals, times, edges, old):  # type: ignore[no-untyped-def]
-    """Stretches of the `total` rows of a run, which begin at the rows `low`, the first of each segment among them.
+def cut(flags, apart, keys, bounds, before, arrival, arrivals, times, edges, old, free):  # type: ignore[no-untyped-def]
+    """Stretches of the rows of a run, which begin at the first row of each segment, and at each row that has a flag.
 
-    The first one of segment s is a new slice if lead[s], or if its key has none; else it goes on with the last slice of its
-    key. All others are new. The row behind each stretch and its slot, -1 if it is new; how many new slices each segment has,
-    and these as columns, with -1 for their slots; place, CLOSING and LAST of each slice that goes on. Event i has arrivals[i],
-    or arrival + i if there are none.
+    The first one of a segment goes on with the last slice of its key, if there is one, its row has no flag, and slices need
+    not stay `apart`. All others are new slices, whose slots are the last ones of `free`. The first row of each stretch, the
+    row behind it and its slot; how many new slices each segment has, and these as columns; of each slice that goes on its
+    place, CLOSING and slot, and its LAST. Event i has arrivals[i], or arrival + i if there are none.
     """
-    count = low.shape[0]
-    stretch = np.empty((2, count), np.int64)
-    counts = np.zeros(keys.shape[0], np.int64)
-    grow = 0
+    count = grow = 0
+    for i in range(flags.shape[0]):
+        count += flags[i]
     for s in range(keys.shape[0]):
-        grow += not lead[s] and edges[BEGIN, keys[s]] < edges[END, keys[s]]
+        count += not flags[bounds[s]]
+        grow += not (apart or flags[bounds[s]]) and edges[BEGIN, keys[s]] < edges[END, keys[s]]
+    stretch, counts = np.empty((3, count), np.int64), np.zeros(keys.shape[0], np.int64)
     numbers, ticks = np.empty((4, count - grow), np.int64), np.empty((2, count - grow), times.dtype)
-    grown, grown_last = np.empty((2, grow), np.int64), np.empty(grow, times.dtype)
-    n = g = 0
-    s = -1
-    for i in range(count):
-        first = s + 1 < keys.shape[0] and low[i] == bounds[s + 1]
-        s += first
-        high = low[i + 1] if i + 1 < count else total
-        stretch[0, i], stretch[1, i] = high, -1
-        closing = arrivals[high - 1] if arrivals.shape[0] else arrival + high - 1
-        if first and not lead[s] and edges[BEGIN, keys[s]] < edges[END, keys[s]]:
-            place = edges[END, keys[s]] - 1
-            stretch[1, i] = old[SLOT, place]
-            grown[0, g], grown[1, g], grown_last[g] = place, closing, times[high - 1]
-            g += 1
-            continue
-        counts[s] += 1
-        numbers[RANK, n], numbers[CLOSING, n], numbers[SLOT, n] = before[s] + low[i] - bounds[s], closing, -1
-        numbers[OPENING, n] = arrivals[low[i]] if arrivals.shape[0] else arrival + low[i]
-        ticks[FIRST, n], ticks[LAST, n] = times[low[i]], times[high - 1]
-        n += 1
+    grown, grown_last = np.empty((3, grow), np.int64), np.empty(grow, times.dtype)
+    i = n = g = 0
+    for s in range(keys.shape[0]):
+        low = bounds[s]
+        while low < bounds[s + 1]:
+            high = low + 1
+            while high < bounds[s + 1] and not flags[high]:
+                high += 1
+            closing = arrivals[high - 1] if arrivals.shape[0] else arrival + high - 1
+            stretch[0, i], stretch[1, i] = low, high
+            first = low == bounds[s] and not (apart or flags[low])
+            if first and edges[BEGIN, keys[s]] < edges[END, keys[s]]:
+                place = edges[END, keys[s]] - 1
+                grown[0, g], grown[1, g], grown[2, g] = place, closing, old[SLOT, place]
+                grown_last[g] = times[high - 1]
+                stretch[2, i] = old[SLOT, place]
+                g += 1
+            else:
+                counts[s] += 1
+                numbers[RANK, n], numbers[CLOSING, n] = before[s] + low - bounds[s], closing
+                numbers[OPENING, n] = arrivals[low] if arrivals.shape[0] else arrival + low
+                stretch[2, i] = numbers[SLOT, n] = free[free.shape[0] - 1 - n]
+                ticks[FIRST, n], ticks[LAST, n] = times[low], times[high - 1]
+                n += 1
+            i += 1
+            low = high
     return stretch, counts, numbers, ticks, grown, grown_last
 
 

@@ -137,6 +137,8 @@ def by_key_and_time(
     count = len(times)
     if numbers is None:
         return None if ordered else time_order(times), np.zeros(1, np.int64), np.array([0, count])
+    if count == 1:
+        return None, numbers, np.array([0, 1])
     if keys <= 8 * count:
         order, bounds = counting_order(numbers, keys)
         present = np.flatnonzero(bounds[1:] != bounds[:-1])

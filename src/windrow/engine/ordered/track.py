@@ -24,6 +24,7 @@ from windrow.engine.arrays import ascending
 from windrow.engine.cache import jit
 from windrow.engine.cutting import Runs
 from windrow.engine.engine import Engine, Foldable
+from windrow.engine.ordered.columns import EventColumns
 from windrow.engine.ordered.slices import CLOSING, FIRST, LAST, OPENING, RANK, SLOT, Slices, Slots, cut
 from windrow.engine.ordered.timers import Timers
 from windrow.engine.ordered.waiting import Released
@@ -130,6 +131,7 @@ class Track:
         self._engine, self._slots = engine, slots
         self.tick = engine.measure.dtype
         self.discretizers = discretizers
+        self.columns: EventColumns
         self.slices = Slices(self.tick)
         # Of each key: how many events were read, whether the next one begins a slice because a window has ended before it,
         # and how many slices are too few to be joined.
@@ -183,9 +185,11 @@ class Track:
         keys, bounds = part.keys, part.bounds
         self.remember(keys, staged)
         before = self.seen[keys]
-        run = Run(part.batch, part.times, keys, bounds, before, self._tail_times)
         found = []
+        names = self._engine.windows.names
         for specs, discretizer in self.discretizers:
+            inputs = self.columns.inputs_of(part.columns, names[specs[0]])
+            run = Run(inputs, part.times, keys, bounds, before, self._tail_times)
             counted = self._counted(run, specs, discretizer, floors) if floors else run
             windows = discretizer.release(counted) if len(counted.keys) else Windows.none(self.tick)
             if len(windows):
@@ -243,33 +247,26 @@ class Track:
     def _fold(self, part: Released, before: np.ndarray, flags: np.ndarray, staged: Staged) -> None:
         """Slices of a run, which begin at the events that have a flag; those before go on with the last slice of their key."""
         engine, slices, keys = self._engine, self.slices, part.keys
-        heads = part.bounds[:-1]
-        lead = flags[heads]
-        if any(isinstance(store, Multisets) for store in engine.stores()):
-            lead[:] = True  # what a slice of theirs held is not known any more once events were added
-        flags[heads] = True
-        low = np.flatnonzero(flags)
+        # What a slice of multisets held is not known any more once events were added.
+        apart = any(isinstance(store, Multisets) for store in engine.binding.in_order)
+        free = self._slots.free(int(np.count_nonzero(flags)) + len(keys))
         run = (keys, part.bounds, before, *part.stamps, part.times)
-        (high, cell), counts, numbers, ticks, grown, last = cut(
-            low, lead, len(flags), *run, slices.edges, slices.numbers
+        (low, high, cell), counts, numbers, ticks, grown, last = cut(
+            flags, apart, *run, slices.edges, slices.numbers, free
         )
-        slots = self._slots.take(numbers.shape[1], staged)
-        encoded = engine.encode(part.batch, staged)
-        # Nothing must refer to strings that a rollback forgets.
-        staged.on_rollback(partial(self._slots.reset, slots))
+        self._slots.take(numbers.shape[1], staged)
         if len(last):
             staged.on_rollback(slices.go_on(grown[0], grown[1], last))
-            held = cell[cell >= 0]
-            for store in engine.stores():
+            for store in engine.binding.in_order:
                 if isinstance(store, Numbers):
-                    staged.on_rollback(store.saved(held))
-        cell[cell < 0] = numbers[SLOT] = slots
+                    staged.on_rollback(store.saved(grown[2]))
         segments = Runs(low, high, cell)
-        stamps = part.arrivals() if engine.binding.needs_arrival else part.times[:0]
-        foldable = Foldable(encoded, part.times, stamps)
+        stamps = part.arrivals if engine.binding.needs_arrival else part.times[:0]
+        encoded, known = self.columns.encoded(part.columns)
         if engine.binding.own:
-            engine.fold(foldable, segments, own=True, staged=staged if len(last) else None)
-        engine.fold(foldable, segments, own=False)
+            own = Foldable(known, part.times, stamps)
+            engine.fold(own, segments, own=True, staged=staged if len(last) else None)
+        engine.fold(Foldable(encoded, part.times, stamps), segments, own=False)
         engine.presence.n[cell] += high - low
         slices.push(keys, counts, numbers, ticks)
 
@@ -408,7 +405,6 @@ class Track:
         slices.clear(keys)
         at = other.slices.places(keys)
         slots = self._slots.take(len(at), staged)
-        staged.on_rollback(partial(self._slots.reset, slots))
         for store in engine.stores():
             store.copy(slots, other.slices.numbers[SLOT, at])
         numbers = other.slices.numbers[:, at]

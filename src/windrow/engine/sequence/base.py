@@ -14,6 +14,7 @@ from abc import ABC, abstractmethod
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 
 from windrow.engine.sequence.run import Run, Windows
 from windrow.engine.sequence.state import KeyState
@@ -28,6 +29,13 @@ class Discretizer(ABC):
 
     def __init__(self, dtype: np.dtype[Any]) -> None:
         self.dtype = dtype
+
+    # "i", "f" or "b" for each number that is read of an event, besides its time.
+    input_kinds = ""
+
+    def inputs(self, batch: pa.RecordBatch, times: np.ndarray) -> list[np.ndarray]:
+        """What is read of each event, a column each: once, when it comes. A user's function may fail here."""
+        return []
 
     @abstractmethod
     def release(self, run: Run) -> Windows:

@@ -74,6 +74,14 @@ def bad_rows(window: Window, batch: pa.RecordBatch, measure: Measure) -> BadRows
     return _found(found)
 
 
+def bad_inputs(window: Window, inputs: list[np.ndarray], times: np.ndarray, measure: Measure) -> BadRows:
+    """As `bad_rows`, of what the window has read of rows already."""
+    if type(window) not in ROW_CHECKS:
+        return []
+    columns = {measure.column: times} | dict(zip(window.columns, inputs, strict=True))
+    return _found(ROW_CHECKS[type(window)](window, pa.record_batch(columns), measure))
+
+
 def _is_number_for(window: Window, column: str) -> bool:
     """Whether the window reads the column as a 64-bit number, and not through Arrow."""
     predicates = window.predicates.values()

@@ -52,6 +52,7 @@ class Evicting(KeyStated):
         super().__init__(measure.dtype)
         self.window, self.measure = window, measure
         self.columns = column_kinds(window.columns, schema, measure)
+        self.input_kinds = "".join(self.columns)
         given = [f for f in (window.evict, window.trigger, window.update) if f is not None]
         self.parameters = tuple(parameters_of(f, what=r) for r, f in zip(ROLES, given, strict=False))
         self.functions: dict[str, Any] = {
@@ -117,6 +118,9 @@ class Evicting(KeyStated):
         exec(compile(text, "<windrow kernel>", "exec"), scope)
         return scope["discretize"]
 
+    def inputs(self, batch: pa.RecordBatch, times: np.ndarray) -> list[np.ndarray]:
+        return column_inputs(self.window.columns, batch, times, self.measure)
+
     def release(self, run: Run) -> Windows:
         self.grow(run.keys_needed)
         if self._loop is None:
@@ -133,7 +137,7 @@ class Evicting(KeyStated):
     def _once(self, run: Run, state: list[np.ndarray], wanted: np.ndarray) -> tuple[int, Windows]:
         """Run the loop with so many times of each content at hand; `state` is changed in place."""
         begin, *numbers = state
-        inputs = column_inputs(self.window.columns, run, self.measure)
+        inputs = [frozen(column) for column in run.inputs]
         held_to = np.minimum(run.ranks, begin + wanted) if self.timed else begin.copy()
         owner, ranks = spread(begin, held_to)
         held = run.tail_times(run.keys[owner], ranks) if len(owner) else np.empty(0, self.dtype)
@@ -175,7 +179,7 @@ class Evicting(KeyStated):
             "oldest": note_time[0].item(),
         }
         values |= {name: x[row].item() for name, x in zip(self.window.parameters, inputs, strict=True)}
-        moment = moment_of(run, self.measure)(row)
+        moment = moment_of(run.times, self.measure)(row)
         return self.roles[role].failed(problem, moment, [values[name] for name in self.parameters[role]])
 
     def close(self, seen: np.ndarray, last_time: np.ndarray) -> Windows:

@@ -130,6 +130,11 @@ class KeyQueues:
         places: np.ndarray = ranges(self.edges[BEGIN, keys], self.edges[END, keys])
         return places
 
+    def all_places(self) -> np.ndarray:
+        """Where the rows of all keys are, key after key."""
+        places: np.ndarray = ranges(self.begin, self.end)
+        return places
+
     def make_room(self, keys: np.ndarray, counts: np.ndarray) -> None:
         """Have room for so many more rows of these keys, which are different."""
         used = make_room(keys, counts, self.edges, self.used, self.numbers, self.ticks)
@@ -173,11 +178,11 @@ class KeyQueues:
         if self.used <= PLACES_PER_ROW * self.rows + PLACES_PER_KEY * self.edges.shape[1] + SPARE:
             return
         size = self.end - self.begin
-        rows = ranges(self.begin, self.end)
+        rows = self.all_places()
         limit = np.cumsum(2 * size)
         self.edges = np.array([limit - 2 * size, limit - size, limit])
         self.used = int(limit[-1])
-        there = ranges(self.begin, self.end)
+        there = self.all_places()
         if self.numbers.shape[1] > MOST_ROOM * self.used + SPARE:
             self._allocate(self.used, rows, there)
         else:
@@ -185,7 +190,7 @@ class KeyQueues:
 
     def all(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The key of each row and the columns, key after key."""
-        at = ranges(self.begin, self.end)
+        at = self.all_places()
         key = np.repeat(np.arange(self.edges.shape[1]), self.end - self.begin)
         return key, self.numbers[:, at], self.ticks[:, at]
 

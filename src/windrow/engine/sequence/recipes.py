@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.engine.numbers import numbers
+from windrow.engine.numbers import kind_of, numbers
 from windrow.engine.predicates import Condition
-from windrow.engine.sequence.run import Run
 from windrow.engine.sequence.stepped import Recipe
 from windrow.measure import Measure
 from windrow.windows.base import Window
 from windrow.windows.stepping import Holds, Input, Present
+
+Reader = Callable[[pa.RecordBatch, np.ndarray], np.ndarray]
 
 DTYPES: dict[str, Any] = {"i": np.int64, "f": np.float64}
 
@@ -28,22 +29,25 @@ def recipe_of(window: Window, measure: Measure, schema: pa.Schema, *, shown: str
         stepping.step,
         stepping.parameters,
         {name: (DTYPES[kind], 0) for name, kind in stepping.state},
-        lambda run: [read(run) for read in readers],
+        lambda batch, times: [read(batch, times) for read, _ in readers],
+        "".join(kind for _, kind in readers),
         0 if least is None else measure.ticks(least, what="at_least"),
         stepping.at_least_rows,
     )
 
 
-def _reader(one: Input, measure: Measure, schema: pa.Schema, shown: str) -> Callable[[Run], np.ndarray]:
-    """How a run becomes one input of a step."""
+def _reader(one: Input, measure: Measure, schema: pa.Schema, shown: str) -> tuple[Reader, str]:
+    """How a batch and its times become one input of a step, and of which kind that is."""
     if isinstance(one, Holds):
         condition = Condition(one.predicate, schema, what=f"{one.role} of {shown}")
-        return lambda run: condition(run.batch, moment_of(run, measure))
+        return lambda batch, times: condition(batch, moment_of(times, measure)), "b"
     if isinstance(one, Present):
-        return lambda run: _present(run.batch.column(one.column))
+        return lambda batch, _: _present(batch.column(one.column)), "b"
     if one.floating:
-        return lambda run: numbers(run.batch.column(one.column))[0].astype(np.float64, copy=False)
-    return lambda run: numbers(run.batch.column(one.column))[0]
+        return lambda batch, _: numbers(batch.column(one.column))[0].astype(np.float64, copy=False), "f"
+    kind = kind_of(schema.field(one.column).type)
+    assert kind is not None
+    return lambda batch, _: numbers(batch.column(one.column))[0], kind
 
 
 def _present(array: pa.Array) -> np.ndarray:
@@ -52,6 +56,6 @@ def _present(array: pa.Array) -> np.ndarray:
     return there & ~np.isnan(values) if values.dtype.kind == "f" else there
 
 
-def moment_of(run: Run, measure: Measure) -> Callable[[int], str]:
-    """How an error names the event in a row of the run."""
-    return lambda row: f"time {measure.scalar(run.times[row].item())}"
+def moment_of(times: np.ndarray, measure: Measure) -> Callable[[int], str]:
+    """How an error names the event in a row."""
+    return lambda row: f"time {measure.scalar(times[row].item())}"

@@ -18,7 +18,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from windrow.engine.arrays import ranges
 
@@ -27,13 +26,13 @@ from windrow.engine.arrays import ranges
 class Run:
     """Events of several keys, released together.
 
-    `times` has one tick per row, `keys` the key number of each segment (ascending, distinct), and
+    `inputs` are what the step of the window reads, a number per row each. `times` has one tick per row, `keys` the key number of each segment (ascending, distinct), and
     segment s is the rows `bounds[s] .. bounds[s+1]-1`, never none, the first of which has the rank
     `ranks[s]`. Later ties of its last events may still come. `tail_times(keys, ranks)` gives the times of
     events of earlier runs that lie in the tail of a discretizer.
     """
 
-    batch: pa.RecordBatch
+    inputs: list[np.ndarray]
     times: np.ndarray
     keys: np.ndarray
     bounds: np.ndarray
@@ -55,9 +54,8 @@ class Run:
         left = np.flatnonzero(self.lengths > count)
         low, high = (self.bounds[:-1] + count)[left], self.bounds[1:][left]
         rows, bounds = ranges(low, high), np.append(0, np.cumsum(high - low))
-        batch = self.batch.take(pa.array(rows))
-        ranks = (self.ranks + count)[left]
-        return Run(batch, self.times[rows], self.keys[left], bounds, ranks, self.tail_times)
+        inputs, ranks = [column[rows] for column in self.inputs], (self.ranks + count)[left]
+        return Run(inputs, self.times[rows], self.keys[left], bounds, ranks, self.tail_times)
 
 
 @dataclass

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import pyarrow as pa
 
 from windrow.engine.compiler import kernel
 from windrow.engine.numbers import frozen
@@ -44,14 +45,15 @@ SENTENCES = {
 class Recipe:
     """What the loop needs to know of one window.
 
-    `fields` are the dtype and the initial value of each number of the state. `inputs` turns a run
-    into one array per column of the step. `least` and `least_rows` leave out windows that are shorter.
+    `fields` are the dtype and the initial value of each number of the state. `inputs` turns a batch
+    and its times into one array per column of the step. `least` and `least_rows` leave out windows that are shorter.
     """
 
     step: Callable[..., Any]
     parameters: tuple[int | float, ...]
     fields: dict[str, tuple[Any, Any]]
-    inputs: Callable[[Run], list[np.ndarray]]
+    inputs: Callable[[pa.RecordBatch, np.ndarray], list[np.ndarray]]
+    input_kinds: str
     least: Tick = 0
     least_rows: int = 1
 
@@ -62,6 +64,7 @@ class Stepped(Discretizer):
     def __init__(self, recipe: Recipe, dtype: np.dtype[Any], *, shown: str) -> None:
         super().__init__(dtype)
         self.recipe = recipe
+        self.input_kinds = recipe.input_kinds
         self.shown = shown
         self.state = KeyState(recipe.fields)
         self.open = OpenWindows(dtype)
@@ -72,9 +75,12 @@ class Stepped(Discretizer):
         """ "i" or "f" for each number of the state."""
         return "".join("f" if dtype.kind == "f" else "i" for dtype, _ in self.state.fields.values())
 
+    def inputs(self, batch: pa.RecordBatch, times: np.ndarray) -> list[np.ndarray]:
+        return self.recipe.inputs(batch, times)
+
     def release(self, run: Run) -> Windows:
         self.grow(run.keys_needed)
-        inputs = [frozen(column) for column in self.recipe.inputs(run)]
+        inputs = [frozen(column) for column in run.inputs]
         state = self.state.take(run.keys)
         queued = self.open.counts(run.keys)
         found = FoundWindows.of(run, len(self.open))

@@ -21,7 +21,7 @@ from windrow.aggregates.user import as_function
 from windrow.engine.compiler import kernel
 from windrow.engine.integers import Nonsense, checked_numbers, interpreted
 from windrow.engine.native import TYPES, returned
-from windrow.engine.numbers import frozen, kind_of, numbers
+from windrow.engine.numbers import kind_of, numbers
 from windrow.engine.sequence.loop import FoundWindows, source
 from windrow.engine.sequence.recipes import moment_of
 from windrow.engine.sequence.run import Run
@@ -52,12 +52,11 @@ def column_kinds(columns: tuple[str, ...], schema: pa.Schema, measure: Measure) 
     ]
 
 
-def column_inputs(columns: tuple[str, ...], run: Run, measure: Measure) -> list[np.ndarray]:
-    """The columns of a run as numbers; the time column in ticks."""
-    return [
-        frozen(run.times) if column == measure.column else numbers(run.batch.column(column))[0]
-        for column in columns
-    ]
+def column_inputs(
+    columns: tuple[str, ...], batch: pa.RecordBatch, times: np.ndarray, measure: Measure
+) -> list[np.ndarray]:
+    """The columns of a batch as numbers; the time column in ticks."""
+    return [times if column == measure.column else numbers(batch.column(column))[0] for column in columns]
 
 
 class UserStepped(Stepped):
@@ -77,7 +76,11 @@ class UserStepped(Stepped):
             f"state {i}": (np.float64 if kind == "f" else np.int64, value)
             for i, (kind, value) in enumerate(zip(kinds, window.state, strict=True))
         }
-        recipe = Recipe(self.step, (0,), fields, lambda run: column_inputs(window.columns, run, measure))
+
+        def inputs(batch: pa.RecordBatch, times: np.ndarray) -> list[np.ndarray]:
+            return column_inputs(window.columns, batch, times, measure)
+
+        recipe = Recipe(self.step, (0,), fields, inputs, "".join(self.columns))
         super().__init__(recipe, measure.dtype, shown=shown)
 
     def _kinds_after(self, kinds: list[str]) -> list[str]:
@@ -131,4 +134,4 @@ class UserStepped(Stepped):
         segment = int(np.searchsorted(run.bounds, row, "right")) - 1
         before = tuple(column[segment].item() for column in state)
         values = (before[0] if self.window.bare else before, *(x[row].item() for x in inputs))
-        return self.role.failed(problem, moment_of(run, self.measure)(row), values)
+        return self.role.failed(problem, moment_of(run.times, self.measure)(row), values)

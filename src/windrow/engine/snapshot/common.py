@@ -94,12 +94,8 @@ def read_stores(reader: Reader, engine: Engine, prefix: str, slices: int, keys: 
 
 def check_codes(engine: Engine) -> None:
     """A StateError if a partial or an event refers to a string that is not known."""
-    for (_, columns), store in engine.binding.stores.items():
-        for position, column in enumerate(columns):
-            coder = engine.binding.coders.get(column)
-            if coder is None or not coder.text:
-                continue
-            for holder in engine.holders(store):
-                codes = holder.codes(position)
-                if len(codes) and (codes[0] < 0 or codes[-1] >= len(coder.dictionary)):
-                    raise StateError(f"the snapshot refers to unknown strings of column {column!r}")
+    for column, coder in engine.binding.coders.items():
+        for holder, position in engine.code_holders(column) if coder.text else ():
+            codes = holder.codes(position)
+            if len(codes) and (codes[0] < 0 or codes[-1] >= len(coder.dictionary)):
+                raise StateError(f"the snapshot refers to unknown strings of column {column!r}")

@@ -31,9 +31,10 @@ if TYPE_CHECKING:
 
 State = TypeVar("State", bound=OperatorState)
 MAGIC = b"windrow\0"
-VERSION = 5
-# Version 3 has other sections for sessions and for windows that depend on order; all else is the same.
-READABLE = (3, VERSION)
+VERSION = 6
+# Version 3 has other sections for sessions and for windows that depend on order, and up to version 5 events that wait for their
+# order are rows as they came; all else is the same.
+READABLE = (3, 5, VERSION)
 OLD_SECTION = (
     "the snapshot has sessions, or windows that depend on the order of events, in format version 3, and this windrow reads "
     "windows of time alone from that: begin anew from the source of the events"
@@ -151,7 +152,7 @@ def unframed(expected: bytes, state: bytes, owner: str) -> bytes:
     _, version, plan, length, checksum = HEADER.unpack_from(state)
     if version not in READABLE:
         raise StateError(
-            f"the snapshot has format version {version}; this windrow reads versions {READABLE[0]} and {VERSION}"
+            f"the snapshot has format version {version}; this windrow reads versions 3, 5 and {VERSION}"
         )
     body = state[HEADER.size :]
     if len(body) != length:

@@ -12,12 +12,15 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.engine.ordered.changelog import EmittedWindows
+from windrow.engine.ordered.columns import NULL, Columns, filled
 from windrow.engine.ordered.engine import Ordered
 from windrow.engine.ordered.slices import RANK, Slices
 from windrow.engine.ordered.track import Track, WindowRanges
 from windrow.engine.ordered.waiting import Chunk
+from windrow.engine.sequence.checks import bad_inputs
 from windrow.engine.snapshot import common
 from windrow.engine.snapshot.parts import Reader, Writer, known_tick, number
+from windrow.engine.staging import Staged
 from windrow.errors import StateError
 
 FOUND = (*WindowRanges.NUMBERS, *WindowRanges.TICKS)
@@ -52,9 +55,10 @@ def _write_waiting(writer: Writer, engine: Ordered, prefix: str) -> None:
     waiting = engine.waiting.everything()
     if waiting is None:
         return
-    writer.table(prefix + "pending", pa.Table.from_batches([waiting.batch]))
     writer.array(prefix + "pending time", waiting.time)
     writer.array(prefix + "pending arrival", waiting.arrivals)
+    for name, column in zip(engine.columns.names, waiting.columns, strict=True):
+        writer.array(f"{prefix}pending {name}", filled(column, len(waiting)))
     if engine.query.key:
         assert waiting.number is not None
         writer.array(prefix + "pending number", waiting.number)
@@ -191,22 +195,12 @@ def _read_given(reader: Reader, engine: Ordered, prefix: str) -> None:
 
 
 def _read_waiting(reader: Reader, engine: Ordered, prefix: str) -> None:
-    if not reader.has(prefix + "pending"):
+    if not reader.has(prefix + "pending time"):
         return
-    table = reader.table(prefix + "pending").combine_chunks()
     time = reader.array(prefix + "pending time", engine.measure.dtype)
     arrival = reader.array(prefix + "pending arrival", np.int64)
     numbers = reader.array(prefix + "pending number", np.int64) if engine.query.key else None
-    names = list(engine.binding.value_columns)
-    types = [engine.binding.schema.field(name).type for name in names]
-    if table.column_names != names or not table.num_rows:
-        raise StateError("the events that wait in the snapshot lack columns")
-    for name, type_ in zip(names, types, strict=True):
-        if pa.types.is_string_view(type_) or pa.types.is_binary_view(type_):
-            continue
-        if table.schema.field(name).type != type_ and not pa.types.is_dictionary(type_):
-            raise StateError(f"the events that wait in the snapshot have another type in {name!r}")
-    if any(len(c) != table.num_rows for c in (time, arrival, *([] if numbers is None else [numbers]))):
+    if not len(time) or any(len(c) != len(time) for c in (arrival, time if numbers is None else numbers)):
         raise StateError("the events that wait in the snapshot are not complete")
     if numbers is not None:
         _require_keys(numbers, engine.keys.count)
@@ -214,10 +208,53 @@ def _read_waiting(reader: Reader, engine: Ordered, prefix: str) -> None:
         raise StateError("the events that wait in the snapshot lie outside the times that can be handled")
     if np.any(np.diff(arrival) <= 0) or np.any((arrival < 0) | (arrival >= 2**62)):
         raise StateError("the events that wait in the snapshot are not in the order of their arrival")
+    chunk = Chunk([], time, arrival, numbers, time.min(), time.max(), False)
+    old = reader.has(prefix + "pending")
+    chunk.columns = (_read_rows if old else _read_columns)(reader, engine, chunk, prefix)
+    engine.waiting.inbox.append(chunk)
+
+
+def _read_columns(reader: Reader, engine: Ordered, chunk: Chunk, prefix: str) -> Columns:
+    """What is kept of the events that wait."""
+    kept = engine.columns
+    columns: Columns = [
+        reader.array(f"{prefix}pending {name}", dtype)
+        for name, dtype in zip(kept.names, kept.dtypes, strict=True)
+    ]
+    if any(len(filled(column, 0)) != len(chunk) for column in columns):
+        raise StateError("the events that wait in the snapshot are not complete")
+    flags = kept.flags(columns)
+    for name, coder in kept.coders.items():
+        null = flags.get((name, NULL), np.zeros(len(chunk), bool))
+        if coder.text and not np.array_equal(columns[kept.value_of(name)] == -1, null):
+            raise StateError(f"the events that wait in the snapshot lack strings of column {name!r}")
+    for name, window in engine.query.windows.items():
+        counted = chunk.time >= engine.complete_from.get("window " + name, chunk.low)
+        inputs = [column[counted] for column in kept.inputs_of(columns, name)]
+        if bad_inputs(window, inputs, chunk.time[counted], engine.measure):
+            raise StateError("the events that wait in the snapshot have values that no event may have")
+    return columns
+
+
+def _read_rows(reader: Reader, engine: Ordered, chunk: Chunk, prefix: str) -> Columns:
+    """Format version 5 has the rows of events as they came."""
+    table = reader.table(prefix + "pending").combine_chunks()
+    names = list(engine.binding.value_columns)
+    types = [engine.binding.schema.field(name).type for name in names]
+    if table.column_names != names or table.num_rows != len(chunk):
+        raise StateError("the events that wait in the snapshot lack columns")
+    for name, type_ in zip(names, types, strict=True):
+        if pa.types.is_string_view(type_) or pa.types.is_binary_view(type_):
+            continue
+        if table.schema.field(name).type != type_ and not pa.types.is_dictionary(type_):
+            raise StateError(f"the events that wait in the snapshot have another type in {name!r}")
     batch = table.to_batches()[0]
     # Events that waited before a window was added may lack what it reads; it does not count them.
     floors = {name: engine.complete_from.get("window " + name) for name in engine.query.windows}
-    counted = {n: batch if at is None else batch.filter(pa.array(time >= at)) for n, at in floors.items()}
+    counted = {
+        n: batch if at is None else batch.filter(pa.array(chunk.time >= at)) for n, at in floors.items()
+    }
     if engine.bad_values(batch, counted):
         raise StateError("the events that wait in the snapshot have values that no event may have")
-    engine.waiting.inbox.append(Chunk(batch, time, arrival, numbers, time.min(), time.max(), False))
+    scan = (chunk.low, chunk.high, False)
+    return engine.chunk_of(batch, chunk.time, chunk.arrival, chunk.number, scan, Staged()).columns
