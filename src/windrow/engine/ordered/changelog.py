@@ -69,25 +69,25 @@ class EmittedWindows:
 class Changes:
     """What to do: rows to delete (of what was given out), and to update or insert (of what is now).
 
-    `given` and `now` are the revisions of the two lists, `kept` is what is on record afterwards.
+    `emitted` and `now` are the revisions of the two lists, `kept` is what is on record afterwards.
     """
 
     deleted: np.ndarray
     updated: np.ndarray
     inserted: np.ndarray
-    given: np.ndarray
+    emitted: np.ndarray
     now: np.ndarray
     kept: EmittedWindows
 
 
 @jit
 def compare(  # type: ignore[no-untyped-def]
-    order, given, key, spec, start, end, count, opening, closing, revision, action
+    order, emitted, key, spec, start, end, count, opening, closing, revision, action
 ):
     """Decide, identity by identity, what changes; fills `action`, and `revision` of what is now.
 
     order: all rows sorted by identity, in each identity what was given out before what is now, each of
-    them sorted by content; rows below `given` were given out. A row that is given out again without a
+    them sorted by content; rows below `emitted` were given out. A row that is given out again without a
     change takes over its revision and gets no action; a row that stays on record as deleted gets DELETE
     with count -1.
     """
@@ -103,7 +103,7 @@ def compare(  # type: ignore[no-untyped-def]
             r = order[j]
             if key[r] != key[head] or spec[r] != spec[head] or start[r] != start[head] or end[r] != end[head]:
                 break
-            if r < given:
+            if r < emitted:
                 highest = max(highest, revision[r])
                 if count[r] >= 0:
                     alive += 1
@@ -135,27 +135,27 @@ def compare(  # type: ignore[no-untyped-def]
         i = j
 
 
-def changes(given: EmittedWindows, now: EmittedWindows) -> Changes:
+def changes(emitted: EmittedWindows, now: EmittedWindows) -> Changes:
     """What turns the rows that were given out into those that are true now."""
-    both = given.with_more(now)
-    tag = np.repeat([0, 1], [len(given), len(now)])
+    both = emitted.with_more(now)
+    tag = np.repeat([0, 1], [len(emitted), len(now)])
     keys = (both.closing, both.opening, both.count, tag, both.end, both.start, both.spec, both.key)
     order = np.lexsort(keys)
     action = np.zeros(len(both), np.int8)
     columns = [getattr(both, f.name) for f in fields(both)]
-    compare(order, len(given), *columns, action)
-    deleted = np.flatnonzero(action[: len(given)] == DELETE)
-    mine = action[len(given) :]
+    compare(order, len(emitted), *columns, action)
+    deleted = np.flatnonzero(action[: len(emitted)] == DELETE)
+    mine = action[len(emitted) :]
     # On record: everything that is now, and what was deleted (now or before) and did not come back.
     identity = np.cumsum(_differs(both, order)) - 1
     number = np.empty(len(both), np.int64)
     number[order] = identity
-    back = np.isin(number[: len(given)], number[len(given) :])
-    gone = (both.count[: len(given)] < 0) | (action[: len(given)] == DELETE)
-    both.count[: len(given)][gone] = -1
+    back = np.isin(number[: len(emitted)], number[len(emitted) :])
+    gone = (both.count[: len(emitted)] < 0) | (action[: len(emitted)] == DELETE)
+    both.count[: len(emitted)][gone] = -1
     keep = np.append(gone & ~back, np.ones(len(now), bool))
     updated, inserted = np.flatnonzero(mine == UPDATE), np.flatnonzero(mine == INSERT)
-    before, after = np.split(both.revision, [len(given)])
+    before, after = np.split(both.revision, [len(emitted)])
     return Changes(deleted, updated, inserted, before, after, both.where(keep))
 
 
@@ -198,12 +198,12 @@ class Changelog:
         """Emit what turns the rows of these keys into those of now; what is on record of them then."""
         at = self.rows.places(keys)
         key = np.repeat(keys, self.rows.counts(keys))
-        given = EmittedWindows.of(key, self.rows.numbers[:, at], self.rows.ticks[:, at])
-        found = changes(given, now)
-        gone = given.where(found.deleted)
+        emitted = EmittedWindows.of(key, self.rows.numbers[:, at], self.rows.ticks[:, at])
+        found = changes(emitted, now)
+        gone = emitted.where(found.deleted)
         none = np.zeros(len(gone), np.int64)
         vanished = ClosedWindows(gone.spec, gone.start, gone.end, none, none, gone.key)
-        emission.change(vanished, "delete", found.given[found.deleted])
+        emission.change(vanished, "delete", found.emitted[found.deleted])
         for which, op in ((found.updated, "update"), (found.inserted, "insert")):
             emission.change(due.where(which), op, found.now[which])
         return found.kept
@@ -248,17 +248,17 @@ class Changelog:
         some = begin < self.rows.end[keys]
         self._final.arm(keys[some], self.rows.ticks[1, begin[some]])
 
-    def given(self) -> EmittedWindows:
+    def emitted(self) -> EmittedWindows:
         """All rows on record, key after key."""
         return EmittedWindows.of(*self.rows.all())
 
     def remove(self, spec: int) -> None:
         """Forget the rows of a window; the windows behind it move up."""
-        given = self.given()
-        given = given.where(given.spec != spec)
-        given.spec = given.spec - (given.spec > spec)
+        emitted = self.emitted()
+        emitted = emitted.where(emitted.spec != spec)
+        emitted.spec = emitted.spec - (emitted.spec > spec)
         self.rows.clear(np.arange(self.rows.edges.shape[1]))
-        self.put(given)
+        self.put(emitted)
         self.rows.settle()
 
     @property

@@ -60,7 +60,8 @@ class Ordered(Engine):
         self.columns = self._event_columns()
         self.waiting = Waiting(self.measure.dtype, self.columns)
         self.changelog = Changelog(self.measure.dtype)
-        self.frontier: Tick = self.lowest - 1
+        # The horizon of the last advance: what lies before it is final, and no event is taken there.
+        self.last_horizon: Tick = self.lowest - 1
         # Keys that the speculative track must read again, and a flag for each key.
         self._stale: list[np.ndarray] = []
         self._is_stale = np.zeros(0, bool)
@@ -108,9 +109,9 @@ class Ordered(Engine):
         return found
 
     def too_late(self, incoming: EventBatch | PartialBatch) -> tuple[np.ndarray, np.ndarray] | None:
-        """A mask, twice, of the events that lie before the frontier, or before the floors of all windows."""
+        """A mask, twice, of the events that lie before the horizon of the last advance, or before the floors of all windows."""
         floors = self._floors()
-        point = self.frontier
+        point = self.last_horizon
         if len(floors) == len(self.query.windows):
             point = max(point, min(floors.values()))
         if incoming.scan[0] >= point:
@@ -120,7 +121,7 @@ class Ordered(Engine):
 
     def partly_late(self, incoming: EventBatch | PartialBatch) -> np.ndarray | None:
         """A mask of the events that some windows do not count, because they were added later."""
-        point = max(self._floors().values(), default=self.frontier)
+        point = max(self._floors().values(), default=self.last_horizon)
         return incoming.times < point if incoming.scan[0] < point else None
 
     def _floors(self) -> dict[int, Tick]:
@@ -128,10 +129,10 @@ class Ordered(Engine):
         if not self.complete_from:
             return {}
         floors = {
-            place: self.complete_from.get("window " + name, self.frontier)
+            place: self.complete_from.get("window " + name, self.last_horizon)
             for place, name in enumerate(self.query.windows)
         }
-        return {place: floor for place, floor in floors.items() if floor > self.frontier}
+        return {place: floor for place, floor in floors.items() if floor > self.last_horizon}
 
     def _stage(self, incoming: EventBatch | PartialBatch, staged: Staged) -> None:
         """Let events wait."""
@@ -220,7 +221,7 @@ class Ordered(Engine):
         if self.slots.is_wasteful(len(self.settled.seen)):
             self._pack()
         finished = watermark >= self.measure.highest
-        self.frontier = self.measure.highest if finished else self.horizon(watermark)
+        self.last_horizon = self.measure.highest if finished else self.horizon(watermark)
         self.watermark = watermark
         if self.binding.logs:
             self._forget_events()
@@ -375,7 +376,7 @@ class Ordered(Engine):
     def _forget_events(self) -> None:
         """Events of logs that lie before the first live slice of their key, and are not waiting."""
         slices = self.settled.slices
-        first = np.full(self.keys.count, self.frontier, self.measure.dtype)
+        first = np.full(self.keys.count, self.last_horizon, self.measure.dtype)
         some = np.flatnonzero(slices.counts(np.arange(len(first))))
         first[some] = np.minimum(first[some], slices.ticks[FIRST, slices.begin[some]])
         for store in self.binding.stores.values():
@@ -421,7 +422,7 @@ class Ordered(Engine):
             track.add(spec, window, discretizer)
         self._refit()
         seen = None if self.highest_time is None else next_after(self.highest_time)
-        starts = [start for start in (seen, self.frontier) if start is not None and start > self.lowest]
+        starts = [start for start in (seen, self.last_horizon) if start is not None and start > self.lowest]
         if not starts:
             return None
         self.complete_from["window " + name] = max(starts)

@@ -106,7 +106,7 @@ class Slots:
         self.fill(len(slots), capacity)
 
     def fill(self, count: int, capacity: int) -> None:
-        """The first slots are in use, and there are so many."""
+        """Of `capacity` slots the first `count` are in use."""
         self.capacity = capacity
         self._left = capacity - count
         self._free = np.empty(capacity, np.int64)
@@ -246,7 +246,7 @@ class Slices(KeyQueues):
         return at
 
     def go_on(self, at: np.ndarray, closing: np.ndarray, last: np.ndarray) -> Callable[[], None]:
-        """The slices at these places have got events, up to these; what is given takes that back."""
+        """The slices at these places have got events, up to these; the function returned takes that back."""
         before = self.numbers[CLOSING, at], self.ticks[LAST, at]
 
         def take_back() -> None:

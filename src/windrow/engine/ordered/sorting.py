@@ -7,7 +7,7 @@ import numpy as np
 from windrow.engine.arrays import follow_one_another
 from windrow.engine.cache import jit
 
-# Segments of up to so many rows are sorted by insertion.
+# Segments of no more rows are sorted by insertion.
 FEW_ROWS = 32
 
 

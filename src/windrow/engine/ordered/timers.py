@@ -16,7 +16,7 @@ from windrow.engine.sequence.ticks import clipped, last_tick
 from windrow.measure import Tick
 
 FIRST_ROOM = 256
-# A key that is taken from a heap costs as much as a look at so many.
+# To take a key from a heap costs as much as to look at this many keys.
 FEW = 16
 
 

@@ -1,10 +1,10 @@
-"""The windows of a query at work on the events of each key, in order, up to a frontier.
+"""The windows of a query at work on the events of each key, in order, up to a point in time.
 
 Each window is a *discretizer* (Cutty, section 5.1): it sees the events of a key in order and says where its windows begin
 and end, in *ranks*, the number of events of the key that came before. A track turns ranks into places where slices are
 cut, and into ranges of slices.
 
-    events      o  o  o  o  o  o  o        frontier: all before it have been read
+    events      o  o  o  o  o  o  o        all before here have been read
     windows     |-------)                  ended: found, and ready when time has come to their end
                    |----------- ..         open: its slices stay
     slices      |--|----|--------|
@@ -37,14 +37,14 @@ from windrow.engine.windows import ClosedWindows
 from windrow.measure import Tick
 from windrow.windows.base import Window
 
-# A key may have so many slices before it is worth a look whether some can be joined.
+# With fewer slices of a key it is not worth a look whether some can be joined.
 UNJOINED = 64
 
 
 class WindowRanges:
     """Windows whose end is known: their ranks and what they are, and their times, as the rows of two matrices."""
 
-    # `spec` is the kind; `named` says whether `start` is given, or is the time of the first event.
+    # `spec` is the place of the window in the query; `named` is 1 where `start` is known, 0 where it is the time of the first event.
     NUMBERS = ("spec", "key", "begin", "end", "named")
     TICKS = ("finish", "start")
 
@@ -149,7 +149,7 @@ class Track:
         return any(d.timers(none, self.seen) is not None for _, d in self.discretizers)
 
     def grow(self, keys: int) -> None:
-        """Know so many keys."""
+        """Have room for this many keys."""
         if keys > len(self.seen):
             more = max(keys, 2 * len(self.seen)) - len(self.seen)
             fresh = np.repeat([[0], [0], [UNJOINED]], more, axis=1)
@@ -198,7 +198,7 @@ class Track:
         self.last[keys] = part.times[bounds[1:] - 1]
         flags = self._flags(part, before, found)
         self.cut[keys] = 0
-        self._note(found)
+        self._keep_ended(found)
         self._fold(part, before, flags, staged)
         self.rearm(keys)
         self._touched.append(keys)
@@ -238,8 +238,8 @@ class Track:
         known = [tail for tail in tails if tail is not None]
         return least(known) if known else None
 
-    def _note(self, found: list[WindowRanges]) -> None:
-        """Windows have ended; the next event of a key may lie behind one of them."""
+    def _keep_ended(self, found: list[WindowRanges]) -> None:
+        """Windows have ended, and wait until time has come to their ends; the next event of a key may lie behind one of them."""
         for windows in found:
             self.cut[windows.key[windows.end == self.seen[windows.key]]] = 1
         self.found = self.found + [windows for windows in found if len(windows)]
@@ -281,16 +281,16 @@ class Track:
 
     # -- time ------------------------------------------------------------------------------------
 
-    def pass_time(self, frontier: Tick, staged: Staged, *, finished: bool) -> None:
+    def pass_time(self, until: Tick, staged: Staged, *, finished: bool) -> None:
         """Find the windows that end because time goes on, or because everything ends."""
         if self._timed:
-            keys = np.sort(self._expiring.due(frontier))
+            keys = np.sort(self._expiring.due(until))
             if len(keys):
                 staged.on_rollback(partial(self.rearm, keys))
                 self.remember(keys, staged)
-                self._note(
+                self._keep_ended(
                     [
-                        WindowRanges.of(s, d.expire(frontier, self.seen, keys), self.tick)
+                        WindowRanges.of(s, d.expire(until, self.seen, keys), self.tick)
                         for s, d in self.discretizers
                     ]
                 )
@@ -299,7 +299,7 @@ class Track:
         if finished:
             self.remember(np.arange(self._engine.keys.count), staged)
             closed = [(s, d.close(self.seen, self.last)) for s, d in self.discretizers]
-            self._note([WindowRanges.of(s, windows, self.tick) for s, windows in closed])
+            self._keep_ended([WindowRanges.of(s, windows, self.tick) for s, windows in closed])
 
     def ready(self, until: Tick, staged: Staged) -> WindowRanges:
         """The windows that have ended by `until`; they wait no longer."""

@@ -41,13 +41,13 @@ class Discretizer(ABC):
     def release(self, run: Run) -> Windows:
         """Take in a run: all windows whose end is known through it.
 
-        Their `finish` may lie beyond the frontier.
+        Their `finish` may lie after the run.
         """
 
-    def expire(self, frontier: Tick, seen: np.ndarray, keys: np.ndarray | None = None) -> Windows:
-        """Windows whose end is known because everything before `frontier` is released; of these keys alone, if given.
+    def expire(self, until: Tick, seen: np.ndarray, keys: np.ndarray | None = None) -> Windows:
+        """Windows whose end is known because everything before `until` is released; of these keys, or of all.
 
-        To be called after `release` with the same frontier.
+        To be called after `release` with the same `until`.
         """
         return Windows.none(self.dtype)
 
@@ -88,7 +88,7 @@ class Discretizer(ABC):
         """
 
     def skip(self, run: Run, count: np.ndarray, which: int) -> Run:
-        """Pass over so many events at the front of each segment, which do not count: what is left of the run."""
+        """Pass over `count[s]` events at the front of each segment, which do not count: what is left of the run."""
         some = np.flatnonzero(count)
         self.begin_at(run.keys[some], run.ranks[some] + count[some], which)
         return run.without(count)
@@ -121,7 +121,7 @@ class Discretizer(ABC):
     def load(self, arrays: dict[str, np.ndarray], keys: int, seen: np.ndarray | None = None) -> None:
         """The opposite of `save`; a ValueError if the arrays are not what `save` gives.
 
-        `seen`, if given, counts the events of each key, and ranks are checked against it.
+        `seen` counts the events of each key, and ranks are checked against it.
         """
 
     @property

@@ -42,7 +42,7 @@ def begun_after(seen, every):  # type: ignore[no-untyped-def]
 
 @jit
 def since_base(seen, base, w, key):  # type: ignore[no-untyped-def]
-    """How many of so many events of a key window type w counts."""
+    """How many of `seen` events of a key window type w counts."""
     return max(seen - base[w, key], 0)
 
 
@@ -78,7 +78,7 @@ def list_windows(keys, first, bounds, base, length, every):  # type: ignore[no-u
 
 @jit
 def count_open(keys, seen, base, length, every):  # type: ignore[no-untyped-def]
-    """How many windows of these keys are open, which have so many events."""
+    """How many windows of these keys are open, after seen[s] events of keys[s]."""
     total = 0
     for w in range(length.shape[0]):
         for s in range(seen.shape[0]):
@@ -91,7 +91,7 @@ def count_open(keys, seen, base, length, every):  # type: ignore[no-untyped-def]
 def list_open(keys, seen, since, base, length, every):  # type: ignore[no-untyped-def]
     """Type, key and first rank of each window that is open and begins at rank `since` or later, as rows of a matrix.
 
-    Keys have so many events, and `since` is one rank for each.
+    keys[s] has seen[s] events, and since[s] is a rank of it.
     """
     total = 0
     for fill in range(2):
@@ -111,7 +111,7 @@ def list_open(keys, seen, since, base, length, every):  # type: ignore[no-untype
 
 @jit
 def first_open(keys, seen, base, length, every):  # type: ignore[no-untyped-def]
-    """The first rank of the first window that is open, for keys with so many events; NEVER without one."""
+    """The first rank of the first window that is open, after seen[s] events of keys[s]; NEVER without one."""
     out = np.full(seen.shape[0], NEVER)
     for w in range(length.shape[0]):
         for s in range(seen.shape[0]):

@@ -135,7 +135,7 @@ class Evicting(KeyStated):
             wanted *= 4
 
     def _once(self, run: Run, state: list[np.ndarray], wanted: np.ndarray) -> tuple[int, Windows]:
-        """Run the loop with so many times of each content at hand; `state` is changed in place."""
+        """Run the loop with the first `wanted` times of each content at hand; `state` is changed in place."""
         begin, *numbers = state
         inputs = [frozen(column) for column in run.inputs]
         held_to = np.minimum(run.ranks, begin + wanted) if self.timed else begin.copy()

@@ -81,8 +81,8 @@ class LatestEvents(KeyStated):
     def _windows(self, key: np.ndarray, end: np.ndarray, look: np.ndarray) -> Windows:
         return Windows(key, np.maximum(end - self.rows, self.state["base"][key]), end, look)
 
-    def expire(self, frontier: Tick, seen: np.ndarray, keys: np.ndarray | None = None) -> Windows:
-        now = clipped(frontier, self.dtype)
+    def expire(self, until: Tick, seen: np.ndarray, keys: np.ndarray | None = None) -> Windows:
+        now = clipped(until, self.dtype)
         keys = np.arange(self.state.keys) if keys is None else keys
         return self._take(keys[(self.state["waiting"][keys] == 1) & (self.state["due"][keys] <= now)], seen)
 

@@ -18,9 +18,9 @@ import numpy as np
 
 from windrow.engine.cache import jit
 
-# Columns are packed once they have more than so many places for each row, each key, and besides.
+# Columns are packed once they have more places than these for each row and each key, and SPARE.
 PLACES_PER_ROW, PLACES_PER_KEY, SPARE = 8, 4, 256
-# Packed columns keep their memory up to so many times of what they use: in a steady stream they need it again.
+# Packed columns keep memory of up to this many times what they use: in a steady stream they need it again.
 MOST_ROOM = 2
 BEGIN, END, LIMIT = range(3)
 
@@ -46,7 +46,7 @@ def ranges(low, high):  # type: ignore[no-untyped-def]
 def make_room(keys, counts, edges, used, numbers, ticks):  # type: ignore[no-untyped-def]
     """Let the queues of these keys have room for `counts` more rows; those without move behind `used`.
 
-    How much of the columns is used then; if there is not so much, nothing is done, and it is told as a negative number.
+    How much of the columns is used then; where they are shorter, nothing is done, and the result is negative.
     """
     need = used
     for s in range(keys.shape[0]):
@@ -136,7 +136,7 @@ class KeyQueues:
         return places
 
     def make_room(self, keys: np.ndarray, counts: np.ndarray) -> None:
-        """Have room for so many more rows of these keys, which are different."""
+        """Have room for `counts[s]` more rows of key keys[s]; keys are different."""
         used = make_room(keys, counts, self.edges, self.used, self.numbers, self.ticks)
         if used < 0:
             self._allocate(max(-used, 2 * self.used), slice(0, self.used), slice(0, self.used))
@@ -144,7 +144,7 @@ class KeyQueues:
         self.used = used
 
     def _allocate(self, room: int, source: Any, target: Any) -> None:
-        """Have columns with so many places, and the rows of places `source` at `target`."""
+        """Have columns with `room` places, and the rows of places `source` at `target`."""
         numbers, ticks = self.numbers, self.ticks
         self.numbers = np.empty((len(numbers), room), np.int64)
         self.ticks = np.empty((len(ticks), room), ticks.dtype)
@@ -156,7 +156,7 @@ class KeyQueues:
         self.rows += push_rows(keys, counts, self.edges, self.numbers, self.ticks, numbers, ticks)
 
     def pop(self, keys: np.ndarray, counts: np.ndarray) -> None:
-        """Take so many rows from the front of each queue."""
+        """Take `counts[s]` rows from the front of the queue of key keys[s]."""
         self.edges[BEGIN, keys] += counts
         self.rows -= int(counts.sum())
 

@@ -1,4 +1,4 @@
-"""Windows of a fixed length that look back whenever so many events have come.
+"""Windows of a fixed length that look back at every n-th event.
 
     time      0    1    2    3    4    5             length 3, every 2 rows
     rank      0    1    23        4    5
@@ -138,8 +138,8 @@ class LookingBack(KeyStated):
     def _windows(self, key: np.ndarray, begin: np.ndarray, end: np.ndarray, time: np.ndarray) -> Windows:
         return Windows(key, begin, end, after(time), after(back(time, self.length)))
 
-    def expire(self, frontier: Tick, seen: np.ndarray, keys: np.ndarray | None = None) -> Windows:
-        now = clipped(frontier, self.dtype)
+    def expire(self, until: Tick, seen: np.ndarray, keys: np.ndarray | None = None) -> Windows:
+        now = clipped(until, self.dtype)
         keys = np.arange(self.state.keys) if keys is None else keys
         last = self.state["last"][keys]
         windows = self._take(keys[(self.state["waiting"][keys] == 1) & (last < now)], seen)

@@ -50,7 +50,7 @@ class Run:
         return self.bounds[1:] - self.bounds[:-1]
 
     def without(self, count: np.ndarray) -> Run:
-        """The same without so many rows at the front of each segment."""
+        """The same without `count[s]` rows at the front of segment s."""
         left = np.flatnonzero(self.lengths > count)
         low, high = (self.bounds[:-1] + count)[left], self.bounds[1:][left]
         rows, bounds = ranges(low, high), np.append(0, np.cumsum(high - low))

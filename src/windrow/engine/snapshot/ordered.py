@@ -44,11 +44,11 @@ def write(writer: Writer, engine: Ordered, prefix: str) -> dict[str, Any]:
     for i, (_, discretizer) in enumerate(track.discretizers):
         for name, column in discretizer.save().items():
             writer.array(f"{prefix}discretizer {i} {name}", column)
-    given = engine.changelog.given()
+    emitted = engine.changelog.emitted()
     for field in fields(EmittedWindows):
-        writer.array(f"{prefix}given {field.name}", getattr(given, field.name))
+        writer.array(f"{prefix}given {field.name}", getattr(emitted, field.name))
     _write_waiting(writer, engine, prefix)
-    return {"frontier": number(engine.frontier)}
+    return {"frontier": number(engine.last_horizon)}
 
 
 def _write_waiting(writer: Writer, engine: Ordered, prefix: str) -> None:
@@ -67,11 +67,11 @@ def _write_waiting(writer: Writer, engine: Ordered, prefix: str) -> None:
 def read(reader: Reader, engine: Ordered, about: dict[str, Any], prefix: str) -> None:
     """The opposite of `write`."""
     measure = engine.measure
-    engine.frontier = known_tick(measure, about["frontier"], "up to when events are in order")
+    engine.last_horizon = known_tick(measure, about["frontier"], "up to when events are in order")
     engine.grow()
     _read_slices(reader, engine, prefix)
     _read_track(reader, engine, engine.settled, prefix)
-    _read_given(reader, engine, prefix)
+    _read_emitted(reader, engine, prefix)
     _read_waiting(reader, engine, prefix)
     engine.make_all_stale()
 
@@ -179,8 +179,8 @@ def _require_apart(slices: Slices, tail: np.ndarray, seen: np.ndarray, sizes: np
         raise StateError("the snapshot lacks events that a window may begin with")
 
 
-def _read_given(reader: Reader, engine: Ordered, prefix: str) -> None:
-    old = engine.changelog.given()
+def _read_emitted(reader: Reader, engine: Ordered, prefix: str) -> None:
+    old = engine.changelog.emitted()
     columns = [
         reader.array(f"{prefix}given {f.name}", getattr(old, f.name).dtype) for f in fields(EmittedWindows)
     ]
@@ -204,7 +204,7 @@ def _read_waiting(reader: Reader, engine: Ordered, prefix: str) -> None:
         raise StateError("the events that wait in the snapshot are not complete")
     if numbers is not None:
         _require_keys(numbers, engine.keys.count)
-    if not ((time >= max(engine.lowest, engine.frontier)) & (time <= engine.highest)).all():
+    if not ((time >= max(engine.lowest, engine.last_horizon)) & (time <= engine.highest)).all():
         raise StateError("the events that wait in the snapshot lie outside the times that can be handled")
     if np.any(np.diff(arrival) <= 0) or np.any((arrival < 0) | (arrival >= 2**62)):
         raise StateError("the events that wait in the snapshot are not in the order of their arrival")
