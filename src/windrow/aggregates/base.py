@@ -250,7 +250,7 @@ def plain(type_: pa.DataType) -> Callable[..., pa.Array]:
     as_it_is = {pa.int64(): "i", pa.float64(): "f"}.get(type_)
 
     def build(values: list[np.ndarray], defined: np.ndarray, decoders: Any) -> pa.Array:
-        if not defined.all():
+        if np.count_nonzero(defined) < len(defined):
             return pa.array(values[0], type_, mask=~defined)
         if values[0].dtype.kind != as_it_is:
             return pa.array(values[0], type_)

@@ -70,10 +70,10 @@ def sum_partial(kind: str) -> Scalars:
 
 def find_overflow(values: list[np.ndarray], defined: np.ndarray) -> tuple[int, int] | None:
     """The first row whose 128-bit sum is no int64, and that sum."""
-    wrong = np.flatnonzero((values[0] >> 63 != values[1]) & defined)
-    if len(wrong) == 0:
+    wrong = values[0] >> 63 != values[1]
+    if not np.count_nonzero(wrong) or not (wrong & defined).any():
         return None
-    row = int(wrong[0])
+    row = int((wrong & defined).argmax())
     return row, (int(values[1][row]) << 64) + (int(values[0][row]) & (2**64 - 1))
 
 

@@ -128,7 +128,6 @@ class Aligned(Engine):
             self._prepare_events(incoming, staged)
         else:
             self._prepare_slices(incoming, staged)
-        staged.on_commit(partial(self.note_time, incoming.high))
 
     def _prepare_events(self, events: EventBatch, staged: Staged) -> None:
         times = events.times
@@ -258,7 +257,6 @@ class Aligned(Engine):
         self.fresh_seen = True
 
     def note_time(self, high: Tick) -> None:
-        """Know how far time has come, by an event that need not be in any window."""
         self.highest_time = high if self.highest_time is None else max(self.highest_time, high)
 
     def stores(self) -> list[Store]:
@@ -449,11 +447,11 @@ class Aligned(Engine):
         """
         if self.spans is not None:
             return
-        finished = int(np.searchsorted(self.slices.ends, horizon, side="right"))
         # Slices since a landmark are kept for ever: with many keys, few of them.
         endless = self.windows.origins or self.windows.irregular
         spare = FEW // max(1, self.keys.count) if endless else FEW
-        if finished <= UNMERGED * self.windows.windows_per_event + spare:
+        fine = UNMERGED * self.windows.windows_per_event + spare
+        if len(self.slices) <= fine or self.slices.ending_by(horizon) <= fine:
             return
         found = self.slices.joinable(self.windows.live_starts(horizon, self.threshold), horizon)
         # If the user's combine fails here, it will be named when a window needs it.

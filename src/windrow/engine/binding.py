@@ -7,6 +7,7 @@ makes itself, of those of the table, are `derived`.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from windrow.aggregates.base import Aggregate, Bound, Scalars
 from windrow.aggregates.count import COUNT
 from windrow.engine.columns import Coder
 from windrow.engine.partials import Log, Numbers, Store, store_for
+from windrow.engine.partials.scalars import lowering_of
 from windrow.engine.store_compatibility import require_pairing
 from windrow.engine.user_functions import bind
 from windrow.errors import QueryError
@@ -38,6 +40,12 @@ class Answer:
     columns: tuple[str, ...]
     key: StoreKey
     store: Store
+    decoders: list[Any]
+
+    @cached_property
+    def lowering(self) -> Any:
+        """The loop that makes results of partials of numbers."""
+        return lowering_of(self.bound)
 
 
 def is_own(partial: Any) -> bool:
@@ -93,10 +101,9 @@ class Binding:
                 require_pairing(store_named(self._merged_by), aggregate, bound)
                 store.merging.store = self._merged_by
             self.stores[key] = store
-        for column, type_ in zip(aggregate.columns, types, strict=True):
-            if bound.kinds:
-                self.coders.setdefault(column, Coder(column, type_))
-        self.answers[name] = Answer(bound, aggregate.columns, key, self.stores[key])
+        read = zip(aggregate.columns, types, strict=True) if bound.kinds else ()
+        decoders = [self.coders.setdefault(column, Coder(column, type_)).decode for column, type_ in read]
+        self.answers[name] = Answer(bound, aggregate.columns, key, self.stores[key], decoders)
         self._arrange()
         return fresh
 
@@ -129,6 +136,9 @@ class Binding:
         for answer in self.answers.values():
             found.setdefault(id(answer.store), answer.store)
         self.in_order = list(found.values())
+        self.largest_cell = max(store.cell_bytes for store in self.in_order)
+        bounded = (item for item in self.coders.items() if item[1].may_be_oversized)
+        self.may_be_oversized = [(name, coder) for name, coder in bounded if name not in self.derived]
         coded = set(self.coders)
         self.uncoded = {c for a in self.answers.values() for c in a.columns if c not in coded}
 
@@ -154,6 +164,3 @@ class Binding:
             old, new = self.schema.field(name).type, schema.field(name).type
             if old != new:
                 raise QueryError(f"column {name!r} was {old} in the first batch and is {new} in this one")
-
-    def decoders(self, answer: Answer) -> list[Any]:
-        return [self.coders[c].decode for c in answer.columns] if answer.bound.kinds else []

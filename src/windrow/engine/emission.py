@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.aggregates.base import Scalars, Sketch
-from windrow.engine.binding import is_own
+from windrow.engine.binding import Answer, is_own
 from windrow.engine.partials import Multisets, Numbers
 from windrow.engine.partials.scalars import lower_values
 from windrow.engine.user_functions import lower_failed, named
@@ -175,8 +175,7 @@ class Emission:
     def _blocks(self, due: ClosedWindows) -> list[ClosedWindows]:
         if not len(due):
             return []
-        largest = max(store.cell_bytes for store in self._engine.stores())
-        cells = min(BLOCK_CELLS, BLOCK_BYTES // max(1, largest))
+        cells = min(BLOCK_CELLS, BLOCK_BYTES // max(1, self._engine.binding.largest_cell))
         size = max(1, cells // max(1, self._keys))
         if len(due) <= size:
             return [due]
@@ -238,9 +237,9 @@ class Emission:
 
     def _of_keys(self, key: np.ndarray, *, all_of_them: bool) -> list[pa.Array]:
         """The key columns of output rows; where all keys have all windows, of one window after another."""
+        if not all_of_them or not len(key):
+            return self._engine.keys.taken(key)
         columns = self._engine.keys.columns
-        if not all_of_them or not columns or not len(key):
-            return [column.take(pa.array(key)) for column in columns]
         windows = len(key) // self._keys
         return [pa.concat_arrays([column] * windows) if windows > 1 else column for column in columns]
 
@@ -252,19 +251,18 @@ class Emission:
         for name in engine.query.aggregates:
             answer = binding.answers[name]
             store = answer.store
-            decoders = binding.decoders(answer)
             if engine.is_merged(store):
                 assert isinstance(store, Numbers)
                 if id(store) not in merged:
                     merged[id(store)] = self._merged(store, block, rows)
                 fields, n = merged[id(store)]
-                column = self._lower(name, answer.bound, fields, n, block, picked, decoders)
+                column = self._lower(name, answer, fields, n, block, picked)
             else:
                 where = picked
                 if block.key is not None and isinstance(store, Multisets):
                     where = (picked[0], np.zeros(len(block), np.int64))
-                column = engine.answer(answer, block, self._slots, where, decoders)
-            columns.append(self._nulled(name, column, block.start[picked[0]]))
+                column = engine.answer(answer, block, self._slots, where, answer.decoders)
+            columns.append(self._nulled(name, column, block, picked) if engine.complete_from else column)
         return columns
 
     def _merged(
@@ -290,22 +288,24 @@ class Emission:
                 return named(store.spec, "combine", found, where=f" in {self._window(block, w)}")
         return named(store.spec, "combine", problem)
 
-    def _nulled(self, name: str, column: pa.Array, starts: np.ndarray) -> pa.Array:
+    def _nulled(self, name: str, column: pa.Array, block: ClosedWindows, picked: Any) -> pa.Array:
         """Null where the aggregate was added too late to be complete."""
-        floor = self._engine.complete_from.get("aggregate " + name)
+        floor, starts = self._engine.complete_from.get("aggregate " + name), block.start[picked[0]]
         if floor is None or not (starts < floor).any():
             return column
         return pc.if_else(pa.array(starts >= floor), column, pa.scalar(None, column.type))
 
     def _lower(
-        self, name: str, bound: Any, fields: Any, n: Any, block: ClosedWindows, picked: Any, decoders: Any
+        self, name: str, answer: Answer, fields: Any, n: Any, block: ClosedWindows, picked: Any
     ) -> pa.Array:
+        bound, decoders = answer.bound, answer.decoders
         spec = bound.partial
         assert isinstance(spec, (Scalars, Sketch))
+        assert bound.build is not None
         if bound.lower is None:
             return bound.build(fields, n, decoders)
         try:
-            values, defined = lower_values(bound, fields, n)
+            values, defined = lower_values(bound, fields, n, answer.lowering)
         except Exception as problem:  # a user's function may raise anything
             if not is_own(spec):
                 raise

@@ -111,9 +111,14 @@ class Engine:
         """The first and the last time whose windows can be expressed."""
         return self.windows.reach
 
+    def note_time(self, high: Tick) -> None:
+        """Know how far time has come, by an event that need not be in any window."""
+
     def near(self, tick: Tick) -> Tick:
         """A tick that is before, at or after the same context-free windows, and safe for arithmetic."""
-        return min(max(tick, self._before_all), self._behind_all)
+        if tick < self._before_all:
+            return self._before_all
+        return self._behind_all if tick > self._behind_all else tick
 
     def clamp(self, tick: Tick) -> Tick:
         """A tick that is before, at or after the same windows."""
@@ -151,9 +156,7 @@ class Engine:
     def bad_values(self, batch: pa.RecordBatch) -> list[tuple[str, np.ndarray, str]]:
         """Rows that cannot be taken in because of a value: the column, a mask, the reason."""
         found = []
-        for name, coder in self.binding.coders.items():
-            if not coder.may_be_oversized or name in self.binding.derived:
-                continue
+        for name, coder in self.binding.may_be_oversized:
             wrong = coder.oversized(batch.column(name))
             if wrong is not None:
                 found.append((name, wrong, "does not fit in 64 bits"))

@@ -51,6 +51,7 @@ class InputBatch:
     # The key number of each row, once it is `numbered`; None where there are no keys.
     numbers: np.ndarray | None = field(default=None, kw_only=True)
     numbered: bool = field(default=False, kw_only=True)
+    _scan: tuple[Tick, Tick, bool] | None = field(default=None, init=False)
 
     def number(self, keys: Keys, staged: Staged) -> None:
         """Number the keys of all rows; a rollback forgets those that are new."""
@@ -69,10 +70,12 @@ class InputBatch:
     def __len__(self) -> int:
         return len(self.times)
 
-    @cached_property
+    @property
     def scan(self) -> tuple[Tick, Tick, bool]:
         """The smallest and the largest time, and whether the times are in order; there must be some."""
-        return scan_times(self.times)
+        if self._scan is None:
+            self._scan = scan_times(self.times)
+        return self._scan
 
 
 @dataclass
@@ -194,8 +197,7 @@ def packed(
     engine: Engine, key: np.ndarray, first: np.ndarray, last: np.ndarray, cells: np.ndarray
 ) -> pa.RecordBatch:
     """A slice batch of the partials in these cells; `key` is the key number of each."""
-    keys = pa.array(key)
-    columns: list[pa.Array] = [column.take(keys) for column in engine.keys.columns]
+    columns = engine.keys.taken(key)
     numbers = [first, last, engine.presence.n[cells]]
     for _, store in _stores(engine):
         numbers += [store.n[cells], *(field[cells] for field in store.fields)]

@@ -41,7 +41,9 @@ class Bounds:
         ahead, furthest = None, settings.bound_ahead
         if furthest is not None and watermark is not None:
             ahead = watermark + engines[0].measure.ticks(furthest, what="max_ahead")
-        lowest, highest = max(e.lowest for e in engines), min(e.highest for e in engines)
+        lowest, highest = engines[0].lowest, engines[0].highest
+        for engine in engines[1:]:
+            lowest, highest = max(lowest, engine.lowest), min(highest, engine.highest)
         return cls(lowest, highest, ahead, floor)
 
     def hold(self, low: Tick, high: Tick, ordered: bool) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.engine.cache import jit
+from windrow.engine.columns import rows_of
 from windrow.engine.cutting import extent
 from windrow.errors import QueryError
 
@@ -482,8 +483,8 @@ class Keys:
             pairs = numbers.astype(np.int64) << 32 | other.astype(np.int64)
             numbers, fresh = self._joins[i - 1].number(pairs)
         if len(fresh):
-            rows = pa.array(fresh)
-            self._parts.append(pa.RecordBatch.from_arrays([a.take(rows) for a in arrays], schema=self.schema))
+            parts = [rows_of(array, fresh) for array in arrays]
+            self._parts.append(pa.RecordBatch.from_arrays(parts, schema=self.schema))
             self.count += len(fresh)
         return numbers
 
@@ -514,6 +515,10 @@ class Keys:
             self._parts = pa.Table.from_batches(self._parts).combine_chunks().to_batches()
         return list(self._parts[0].columns)
 
+    def taken(self, numbers: np.ndarray) -> list[pa.Array]:
+        """The key columns of these numbers."""
+        return [rows_of(column, numbers) for column in self.columns]
+
     @property
     def nbytes(self) -> int:
         tables = sum(c.nbytes for c in self._columns) + sum(j.nbytes for j in self._joins)
@@ -521,8 +526,7 @@ class Keys:
 
     def kept(self, numbers: np.ndarray) -> Keys:
         """The keys with these numbers alone, renumbered in this order."""
-        rows = pa.array(numbers)
-        return Keys.of(self.schema, [column.take(rows) for column in self.columns])
+        return Keys.of(self.schema, self.taken(numbers))
 
     def keep(self, numbers: np.ndarray) -> None:
         """Become what `kept` gives, for all who share these keys."""

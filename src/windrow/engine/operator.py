@@ -124,7 +124,8 @@ class Operator(OperatorState):
 
     def _read(self, batch: pa.RecordBatch) -> tuple[EventBatch, np.ndarray | None, BadRowReasons]:
         """The events of a batch, rows without a time, and rows that are bad for another reason of time."""
-        rows = np.arange(batch.num_rows) if any(e.binding.has_own for e in self.engines) else None
+        # All engines compute the same aggregates.
+        rows = np.arange(batch.num_rows) if self.engines[0].binding.has_own else None
         arrival = self.counters.arrivals
         if self.span_input is None:
             times, missing = ticks_of(batch.column(self.query.time_columns[0]), self.measure)
@@ -174,8 +175,9 @@ class Operator(OperatorState):
     def prepare(self, schema: pa.Schema) -> None:
         """Fit the query to the types of a table, or check that these are the types it was fitted to."""
         if self.engines:
-            for engine in self.engines:
-                engine.binding.require_same(schema)
+            if not schema.equals(self.schema):
+                for engine in self.engines:
+                    engine.binding.require_same(schema)
             return
         engines = self._engines(self.query, schema)
         measure, early = engines[0].measure, self.early_watermark
@@ -247,7 +249,7 @@ class Operator(OperatorState):
         high, count = incoming.high, incoming.count()
         lates = [engine.too_late(incoming) for engine in self.engines]
         late_events = missed = 0
-        if any(late is not None for late in lates):
+        if lates.count(None) < len(lates):
             gone, late_events = self._set_late_aside(incoming, lates)
             if gone.any():
                 incoming = incoming.where(~gone)
@@ -277,8 +279,10 @@ class Operator(OperatorState):
     def _partly_late(self, incoming: EventBatch | PartialBatch, lates: list[Any]) -> int:
         """How many events have missed some of their windows, but not all; `lates` are what engines say of all of theirs."""
         known = [late[1] for late in lates if late is not None]
-        parts = (engine.partly_late(incoming) for engine in self.engines)
-        known += [part for part in parts if part is not None]
+        for engine in self.engines:
+            part = engine.partly_late(incoming)
+            if part is not None:
+                known.append(part)
         return incoming.count(np.logical_or.reduce(known)) if known else 0
 
     def _set_late_aside(
@@ -363,9 +367,8 @@ class Operator(OperatorState):
             raise
         for engine in self.engines:
             engine.pass_to(watermark)
-        self._forget_keys()
-        for engine in self.engines:
             engine.collect_strings()
+        self._forget_keys()
         self.watermark = watermark
         return pa.Table.from_batches(rows, self.engines[0].result_schema)
 

@@ -192,9 +192,13 @@ class Slices:
         self._show(0, len(self._columns[0]))
         self._release(slots)
 
+    def ending_by(self, horizon: Tick) -> int:
+        """How many slices end at or before `horizon`."""
+        return int(self.ends.searchsorted(self.ends.dtype.type(horizon), "right"))
+
     def evict_before(self, threshold: Tick) -> np.ndarray:
         """Let go of the slices that begin before `threshold`; the slots they had."""
-        count = int(np.searchsorted(self.starts, threshold))
+        count = int(self.starts.searchsorted(self.starts.dtype.type(threshold)))
         freed = self.slots[:count].copy()
         if count:
             self._release(freed)
@@ -203,7 +207,7 @@ class Slices:
 
     def joinable(self, boundaries: np.ndarray, horizon: Tick) -> Joinable | None:
         """Neighbours that end at or before `horizon` and have no boundary between them; None if there are none."""
-        count = int(np.searchsorted(self.ends, horizon, side="right"))
+        count = self.ending_by(horizon)
         group = np.searchsorted(boundaries, self.starts[:count], side="right")
         leads = np.ones(count, bool)
         leads[1:] = group[1:] != group[:-1]

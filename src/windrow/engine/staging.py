@@ -17,6 +17,8 @@ Step = Callable[[], None]
 class Staged:
     """What an engine is about to take in: it ends with either `commit` or `rollback`."""
 
+    __slots__ = ("_rest", "_undo")
+
     def __init__(self) -> None:
         self._undo: list[Step] = []
         self._rest: list[Step] = []

@@ -54,7 +54,7 @@ class ClosedWindows:
     @cached_property
     def covered(self) -> int:
         """How many slices the windows cover, each counted once per window."""
-        return int(self.last.sum() - self.first.sum())
+        return int(np.add.reduce(self.last - self.first))
 
     @cached_property
     def queued(self) -> int:
@@ -106,11 +106,12 @@ def one_ends(every, offset, whole, rest, after, until):  # type: ignore[no-untyp
 @jit
 def first_open(every, offset, whole, rest, horizon, floor):  # type: ignore[no-untyped-def]
     """The earliest start of a window that ends after `horizon`, of each kind no earlier than its floor."""
-    starts = floor.copy()
-    for i in range(every.shape[0]):
+    k = first_ending_after(horizon, every[0], offset[0], whole[0], rest[0])
+    first = max(offset[0] + k * every[0], floor[0])
+    for i in range(1, every.shape[0]):
         k = first_ending_after(horizon, every[i], offset[i], whole[i], rest[i])
-        starts[i] = max(offset[i] + k * every[i], floor[i])
-    return starts.min()
+        first = min(first, max(offset[i] + k * every[i], floor[i]))
+    return first
 
 
 @jit
@@ -219,7 +220,7 @@ def first_open_start(windows: WindowSet, horizon: Tick, since: Mapping[str, Tick
     lowest = windows.measure.lowest
     candidates = []
     if len(windows.every):
-        floor = np.full(len(windows.every), lowest, windows.every.dtype)
+        floor = windows.lowest
         if since:
             floor = np.array([since.get(name, lowest) for name in windows.names], floor.dtype)[windows.owner]
         point = windows.every.dtype.type(horizon)

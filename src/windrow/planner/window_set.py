@@ -96,6 +96,11 @@ class WindowSet:
         return pa.array(self.names, pa.string())
 
     @cached_property
+    def lowest(self) -> np.ndarray:
+        """For each periodic placement, the lowest tick."""
+        return np.full(len(self.every), self.measure.lowest, self.every.dtype)
+
+    @cached_property
     def longest(self) -> Tick:
         """The longest window."""
         lengths = [0, *(self.whole * self.every + self.rest).tolist(), *(p.length for _, p in self.irregular)]

@@ -13,6 +13,7 @@ from windrow.engine import templates
 from windrow.engine.arrays import fill_rows
 from windrow.engine.compiler import kernel
 
+ZERO = np.int64(0)
 DTYPES: dict[str, Any] = {"i": np.int64, "f": np.float64, "b": np.bool_, "u1": np.uint8}
 
 
@@ -34,11 +35,8 @@ class Arena:
         self.fields = [self.empty(i, 0) for i in range(len(spec.fields))]
         self.n = np.zeros(0, np.int64)
         self.capacity = self.stride = 0
+        self.timed = isinstance(spec, Scalars) and spec.timed
         self._loops: dict[str, Any] = {}
-
-    @property
-    def timed(self) -> bool:
-        return isinstance(self.spec, Scalars) and self.spec.timed
 
     def empty(self, i: int, cells: int) -> np.ndarray:
         """Cells of field `i` that hold nothing."""
@@ -82,12 +80,13 @@ class Arena:
 
     def reset(self, slots: np.ndarray) -> None:
         """Empty these slots."""
-        for column, identity in zip([*self.fields, self.n], [*self.identities, 0], strict=True):
+        shape = self.capacity, self.stride
+        for column, identity in zip(self.fields, self.identities, strict=True):
             if column.ndim == 1:
-                value = column.dtype.type(identity)
-                fill_rows(column.reshape(self.capacity, self.stride), slots, value)
+                fill_rows(column.reshape(shape), slots, identity)
             else:
-                column.reshape(self.capacity, self.stride, *column.shape[1:])[slots] = identity
+                column.reshape(*shape, *column.shape[1:])[slots] = identity
+        fill_rows(self.n.reshape(shape), slots, ZERO)
 
     @cached_property
     def cell_bytes(self) -> int:

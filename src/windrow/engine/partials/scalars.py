@@ -130,19 +130,24 @@ def lowered(bound: Bound, partial: list[np.ndarray], n: np.ndarray, decoders: li
     return bound.build(*lower_values(bound, partial, n), decoders)
 
 
-def lower_values(
-    bound: Bound, partial: list[np.ndarray], n: np.ndarray
-) -> tuple[list[np.ndarray], np.ndarray]:
-    """`lower` applied to each partial: its outputs, and where they are defined."""
+def lowering_of(bound: Bound) -> Any:
+    """The loop that applies `lower` to each partial."""
     spec = bound.partial
     if not isinstance(spec, (Scalars, Sketch)):
         raise QueryError(f"{spec.name} is not lowered number by number")
-    values = [np.empty(len(n), DTYPES[d]) for d in bound.outputs]
-    defined = np.empty(len(n), np.bool_)
     user = isinstance(spec, Scalars) and spec.own
     bare = isinstance(spec, Scalars) and spec.bare
     source = templates.lowering(
-        len(spec.fields), len(values), user=user, bare=bare, sketch=isinstance(spec, Sketch)
+        len(spec.fields), len(bound.outputs), user=user, bare=bare, sketch=isinstance(spec, Sketch)
     )
-    kernel(source, "lower_all", {"lower": bound.lower}, user=user)(*partial, n, *values, defined)
+    return kernel(source, "lower_all", {"lower": bound.lower}, user=user)
+
+
+def lower_values(
+    bound: Bound, partial: list[np.ndarray], n: np.ndarray, loop: Any = None
+) -> tuple[list[np.ndarray], np.ndarray]:
+    """`lower` applied to each partial, by its `loop`: its outputs, and where they are defined."""
+    values = [np.empty(len(n), DTYPES[d]) for d in bound.outputs]
+    defined = np.empty(len(n), np.bool_)
+    (lowering_of(bound) if loop is None else loop)(*partial, n, *values, defined)
     return values, defined
