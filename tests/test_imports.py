@@ -16,7 +16,6 @@ import pytest
 
 # Two or three modules each that are one thing: a window and its tape, an engine and what it emits.
 KNOTS = [
-    {"engine.emission", "engine.engine", "engine.input_batches"},
     {"engine.runs.changing", "engine.runs.endings", "engine.runs.engine"},
 ]
 

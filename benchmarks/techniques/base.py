@@ -30,10 +30,10 @@ from windrow.aggregates.user import UserAggregate
 from windrow.durations import DurationLike
 from windrow.engine.binding import Answer
 from windrow.engine.columns import shown
-from windrow.engine.emission import WINDOW_TYPE
 from windrow.engine.engine import Engine
 from windrow.engine.input_batches import EventBatch, PartialBatch
 from windrow.engine.operator import Operator
+from windrow.engine.results import WINDOW_TYPE
 from windrow.engine.staging import Staged
 from windrow.engine.windows import first_open_start
 from windrow.errors import DataError, QueryError, StateError, UserFunctionError, WindrowError
@@ -267,7 +267,7 @@ class Method(Engine):
         if answer.key in self.partials.parts:
             return self.partials.lowered(name, answer, rows.cells)
         assert rows.kept is not None
-        return kept_column(answer, rows.kept, len(rows.spec), self.binding.decoders(answer))
+        return kept_column(answer, rows.kept, len(rows.spec), answer.decoders)
 
 
 def read_only(column: np.ndarray) -> np.ndarray:

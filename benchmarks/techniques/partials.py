@@ -274,7 +274,7 @@ class Partials:
         part, bound = self.parts[answer.key], answer.bound
         n = self._values(cells, answer.columns)
         fields = list(cells[part.first : part.first + part.count])
-        decoders = self.binding.decoders(answer)
+        decoders = answer.decoders
         assert bound.build is not None
         if bound.lower is None:
             return bound.build(fields, n, decoders)

@@ -492,8 +492,6 @@ class Aligned(Engine):
 
     # -- queries that change while they run ------------------------------------------------------
 
-    takes_windows = True
-
     def add_window(self, name: str, window: Window) -> Tick | None:
         alone = WindowSet.of({name: window}, self.measure)
         if self.highest_time is not None:

@@ -83,7 +83,7 @@ def rows_of(array: pa.Array, rows: np.ndarray) -> pa.Array:
     """These rows of an array, in this order."""
     if not array.null_count and is_wide(array.type):
         return as_array(raw(array, np.int64)[rows], array.type)
-    return array.take(as_array(rows, pa.int64()))
+    return array.take(as_array(rows.astype(np.int64, copy=False), pa.int64()))
 
 
 def is_wide(type_: pa.DataType) -> bool:

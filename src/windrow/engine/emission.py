@@ -21,34 +21,12 @@ from windrow.engine.user_functions import lower_failed, named
 from windrow.engine.windows import ClosedWindows
 from windrow.errors import DataError, UserFunctionError
 from windrow.measure import Tick
-from windrow.spec import QuerySpec
 
 if TYPE_CHECKING:
-    from windrow.engine.engine import Engine
+    pass
 
 BLOCK_CELLS = 1 << 17
 BLOCK_BYTES = 1 << 26
-WINDOW_TYPE = pa.dictionary(pa.int32(), pa.string())
-
-
-def result_schema(engine: Engine) -> pa.Schema:
-    """The schema of an engine's results, which changes only with its aggregates."""
-    binding = engine.binding
-    fields = list(engine.keys.schema)
-    fields += [pa.field("window", WINDOW_TYPE)]
-    fields += [pa.field(name, engine.measure.type) for name in ("start", "end")]
-    fields += [pa.field(name, binding.answers[name].bound.type) for name in engine.query.aggregates]
-    if engine.settings.mode == "update":
-        fields += [pa.field("op", pa.string()), pa.field("revision", pa.int64())]
-    return pa.schema(fields)
-
-
-def empty_result(query: QuerySpec, mode: str) -> pa.Table:
-    """A result without rows, before any batch has told the types."""
-    names = [*query.key, "window", "start", "end", *query.aggregates]
-    names += ["op", "revision"] if mode == "update" else []
-    types = {"window": WINDOW_TYPE, "op": pa.string(), "revision": pa.int64()}
-    return pa.schema([pa.field(n, types.get(n, pa.null())) for n in names]).empty_table()
 
 
 class Ledger:

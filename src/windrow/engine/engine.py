@@ -9,6 +9,7 @@ An engine answers the windows of one kind of a query. There are three kinds, whi
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -21,10 +22,10 @@ from windrow.aggregates.base import Aggregate, Scalars
 from windrow.engine.arrays import different
 from windrow.engine.binding import Answer, Binding, is_own
 from windrow.engine.columns import settled
-from windrow.engine.emission import result_schema
 from windrow.engine.input_batches import EventBatch, PartialBatch
 from windrow.engine.keys import Keys
 from windrow.engine.partials import Log, Numbers, Store
+from windrow.engine.results import result_schema
 from windrow.engine.spanning.base import SpanState
 from windrow.engine.staging import Staged
 from windrow.engine.user_functions import blame, named
@@ -54,7 +55,7 @@ class Foldable:
     rows: np.ndarray | None = None
 
 
-class Engine:
+class Engine(ABC):
     """The common part; see the module. Whoever makes a slice before it has an event says so."""
 
     may_have_empty_slices = False
@@ -79,7 +80,11 @@ class Engine:
         self.lowest: Tick
         self.highest: Tick
         self.set_reach()
-        self.result_schema = result_schema(self)
+        self._describe_results()
+
+    def _describe_results(self) -> None:
+        """Know the schema of the results."""
+        self.result_schema = result_schema(self.binding, self.keys.schema, self.settings.mode)
 
     @property
     def query(self) -> QuerySpec:
@@ -111,9 +116,6 @@ class Engine:
         """The first and the last time whose windows can be expressed."""
         return self.windows.reach
 
-    def note_time(self, high: Tick) -> None:
-        """Know how far time has come, by an event that need not be in any window."""
-
     def near(self, tick: Tick) -> Tick:
         """A tick that is before, at or after the same context-free windows, and safe for arithmetic."""
         if tick < self._before_all:
@@ -134,22 +136,23 @@ class Engine:
 
     # -- both phases of a watermark --------------------------------------------------------------
 
+    @abstractmethod
     def due(self, watermark: Tick) -> list[pa.RecordBatch]:
         """The rows of the windows that this watermark completes; `pass_to` or `abandon` comes next.
 
         If it fails, nothing has changed.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def pass_to(self, watermark: Tick) -> None:
         """Go on to a watermark whose rows were given out, and let go of what is final."""
-        raise NotImplementedError
 
+    @abstractmethod
     def abandon(self) -> None:
         """Take back what `due` has done."""
 
-    def note_time(self, high: Tick) -> None:
-        """Know how far time has come, by an event that need not be in any window; most engines need not."""
+    def note_time(self, high: Tick) -> None:  # noqa: B027 - most engines need not
+        """Know how far time has come, by an event that need not be in any window."""
 
     # -- events into partials --------------------------------------------------------------------
 
@@ -302,11 +305,11 @@ class Engine:
             raise
         return staged
 
+    @abstractmethod
     def _stage(self, incoming: EventBatch | PartialBatch, staged: Staged) -> None:
         """As `stage`, step by step."""
-        raise NotImplementedError
 
-    def make_room_for_keys(self) -> None:
+    def make_room_for_keys(self) -> None:  # noqa: B027 - only pages have a column for each key
         """Have room for all keys that are known, though events of some may have come to other engines only."""
 
     # Whether a key can be forgotten once nothing of it is alive.
@@ -314,11 +317,10 @@ class Engine:
 
     def live_keys(self) -> np.ndarray:
         """A mask of the keys of which something is alive."""
-        raise NotImplementedError
+        return np.ones(self.keys.count, bool)
 
-    def renumber(self, live: np.ndarray) -> None:
+    def renumber(self, live: np.ndarray) -> None:  # noqa: B027 - an engine that forgets no keys is not asked
         """Key live[i] becomes key i; nothing of the others is alive."""
-        raise NotImplementedError
 
     @property
     def owners(self) -> int:
@@ -394,12 +396,9 @@ class Engine:
 
     # -- queries that change while they run ------------------------------------------------------
 
-    # Whether a window of its kind that is added later is answered here, from what there is.
-    takes_windows = False
-
+    @abstractmethod
     def add_window(self, name: str, window: Window) -> Tick | None:
         """Answer one more window; its first complete start, None if all are."""
-        raise NotImplementedError
 
     def with_windows(self, windows: Mapping[str, Window]) -> None:
         """Answer these windows from now on; nothing changes if they cannot be placed."""
@@ -419,7 +418,7 @@ class Engine:
         earlier = {a.key: n for n, a in self.binding.answers.items()}
         fresh = self.binding.add(name, self.part.computed(name, aggregate))
         self.part = self.part.with_aggregates({**self.query.aggregates, name: aggregate})
-        self.result_schema = result_schema(self)
+        self._describe_results()
         key = self.binding.answers[name].key
         if not fresh:
             start = self.complete_from.get("aggregate " + earlier[key]) if key in earlier else None
@@ -429,16 +428,16 @@ class Engine:
             self.complete_from["aggregate " + name] = start
         return start
 
+    @abstractmethod
     def make_store(self, store: Store) -> Tick | None:
         """Give a new store its place; from which start on windows are complete in it."""
-        raise NotImplementedError
 
     def remove_aggregate(self, name: str) -> None:
         """Stop computing an aggregate."""
         rest = {n: a for n, a in self.query.aggregates.items() if n != name}
         self.part = self.part.with_aggregates(rest)
         self.binding.remove(name)
-        self.result_schema = result_schema(self)
+        self._describe_results()
         self.complete_from.pop("aggregate " + name, None)
 
 

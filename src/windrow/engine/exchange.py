@@ -7,7 +7,7 @@
 This is the combiner of MapReduce, at the grain of slices instead of windows: a slice is shared by all
 windows that overlap it, so the rows that travel do not grow with their number. It needs partials that
 may be joined in any order, and windows whose slices can be told from the times of a batch alone:
-`obstacle` says which queries have them. What a slice batch looks like is written in `loads`.
+`obstacle` says which queries have them. What a slice batch looks like is written in `slice_batches`.
 """
 
 from __future__ import annotations
@@ -18,17 +18,18 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Scalars, is_text
-from windrow.engine import input_batches
+from windrow.engine import slice_batches
 from windrow.engine.aligned import Aligned
 from windrow.engine.binding import Answer, Binding
 from windrow.engine.columns import ticks_of
 from windrow.engine.cutting import Cells, find_extents, scan_times
 from windrow.engine.engine import Foldable
-from windrow.engine.input_batches import ROLE, EventBatch, packed
+from windrow.engine.input_batches import EventBatch
 from windrow.engine.intake import Bounds, Intake
 from windrow.engine.keys import Words
 from windrow.engine.partials import Numbers
 from windrow.engine.runs.engine import Sessions
+from windrow.engine.slice_batches import ROLE, packed
 from windrow.engine.spanning.lifespans import Lifespans
 from windrow.engine.spanning.partial_batches import in_halves, obstacle_to_slices, of_instants
 from windrow.engine.staging import Staged
@@ -88,7 +89,7 @@ def _why_not(answer: Answer, binding: Binding) -> str | None:
 
 def slice_schema(query: QuerySpec, schema: pa.Schema) -> pa.Schema:
     """The schema of the slice batches that events of this schema become."""
-    return input_batches.slice_schema(_engine(query, schema))
+    return slice_batches.slice_schema(_engine(query, schema))
 
 
 def _engine(query: QuerySpec, schema: pa.Schema) -> Aligned | Sessions:

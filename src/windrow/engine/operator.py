@@ -22,12 +22,12 @@ import pyarrow as pa
 from windrow.aggregates.base import Aggregate
 from windrow.engine.columns import batches, ticks_of
 from windrow.engine.completeness import next_after
-from windrow.engine.emission import empty_result
 from windrow.engine.engines import engines_for
 from windrow.engine.input_batches import EventBatch, PartialBatch
 from windrow.engine.intake import Bounds, Intake
 from windrow.engine.metrics import Metrics
 from windrow.engine.operator_state import OperatorState
+from windrow.engine.results import empty_result
 from windrow.engine.staging import Staged
 from windrow.engine.store_compatibility import has_exact_inverse, require_pairings
 from windrow.errors import QueryError
@@ -152,11 +152,12 @@ class Operator(OperatorState):
                 "slices do not tell the types of their events: prepare the operator with the events' schema"
             )
         from windrow.engine.exchange import obstacle_of
+        from windrow.engine.slice_batches import read_slices
 
         why = obstacle_of(self.query, self.engines[0].binding)
         if why is not None:
             raise QueryError(f"slices that were made elsewhere cannot be taken: {why}")
-        parcel = PartialBatch.read(batch, self.engines[0])
+        parcel = read_slices(batch, self.engines[0])
         if len(parcel):
             self._whole(lambda: self._hand_over(parcel))
 
@@ -455,7 +456,7 @@ class Operator(OperatorState):
         if not self.engines:
             self.query = query
             return None
-        host = next((e for e in self.engines if e.takes_windows and e.part.kind == window.layout), None)
+        host = next((e for e in self.engines if e.part.kind == window.layout), None)
         if host is not None:
             start = host.add_window(name, window)
         else:

@@ -410,8 +410,6 @@ class Ordered(Engine):
         self.highest_time = newest
         return next_after(newest)
 
-    takes_windows = True
-
     def add_window(self, name: str, window: Window) -> Tick | None:
         """Answer one more window, which counts the events after the newest one, whenever they come."""
         made = [discretizer_for(window, self.measure, self.binding.types, name=name) for _ in self.tracks]

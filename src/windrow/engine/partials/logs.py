@@ -10,6 +10,7 @@ where Figure 4 says that tuples must be stored. Events that no live window needs
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -85,7 +86,7 @@ def mark_within(row_key, time, key, first, last, out):  # type: ignore[no-untype
         out[i] = j < key.shape[0] and key[j] == row_key[i] and first[j] <= time[i]
 
 
-class EventColumns:
+class EventColumns(ABC):
     """Events as columns: key, instants, arrival number, and then codes; those that wait are sorted in when they are needed."""
 
     def __init__(self, kinds: tuple[str, ...], tick: np.dtype[Any], *, instants: int) -> None:
@@ -96,9 +97,9 @@ class EventColumns:
         self._columns: list[np.ndarray] = [np.empty(0, dtype) for dtype in dtypes]
         self._waiting: list[list[np.ndarray]] = []
 
+    @abstractmethod
     def _settle(self) -> None:
         """Sort in what waits."""
-        raise NotImplementedError
 
     def _joined(self) -> list[np.ndarray]:
         """All columns, with what waits behind the rest; nothing waits any more."""

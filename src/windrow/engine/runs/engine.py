@@ -363,7 +363,7 @@ class Sessions(Engine):
         self.watch(slices.listed(HEADS))
         if len(final) or len(taken):
             self.free(np.concatenate([final, taken]))
-            self._forget_events()
+            self.forget_events()
             self._shrink()
 
     def merged(self, store: Numbers, due: ClosedWindows, slots: np.ndarray, keys: int) -> Merged:
@@ -383,7 +383,7 @@ class Sessions(Engine):
 
     # -- memory ----------------------------------------------------------------------------------
 
-    def _forget_events(self) -> None:
+    def forget_events(self) -> None:
         """Forget events of logs that lie before all slices of their lane, or in none where gaps come from a column."""
         logs = [log for _, log in self.binding.logs]
         if not logs:
@@ -470,8 +470,6 @@ class Sessions(Engine):
         return sum(store.nbytes for store in self.stores()) + kept
 
     # -- queries that change while they run ------------------------------------------------------
-
-    takes_windows = True
 
     def begin_after(self, newest: Tick) -> Tick:
         """Begin in a running stream whose newest event is at `newest`: the first complete start."""

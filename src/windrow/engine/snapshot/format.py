@@ -17,7 +17,7 @@ from windrow.engine.engines import engine_of
 from windrow.engine.keys import Keys
 from windrow.engine.metrics import Counters
 from windrow.engine.operator_state import OperatorState
-from windrow.engine.snapshot import aligned, common, ordered, sessions, spanning
+from windrow.engine.snapshot import aligned, common, ordered, sessions, spanning, version_3
 from windrow.engine.snapshot.parts import Reader, Writer, number, tick_of
 from windrow.engine.snapshot.plan import plan_hash
 from windrow.errors import StateError, WindrowError
@@ -36,8 +36,8 @@ VERSION = 6
 # order are rows as they came; all else is the same.
 READABLE = (3, 5, VERSION)
 OLD_SECTION = (
-    "the snapshot has sessions, or windows that depend on the order of events, in format version 3, and this windrow reads "
-    "windows of time alone from that: begin anew from the source of the events"
+    "the snapshot is of format version 3, in which windows that depend on the order of events, and sessions beside windows of "
+    "time, share slices as they do not any more: begin anew from the source of the events"
 )
 # What each kind of engine writes and reads besides what is common.
 SECTIONS: dict[str, Any] = {"aligned": aligned, "ordered": ordered, "sessions": sessions}
@@ -90,16 +90,18 @@ def _read(
         raise StateError("the snapshot speaks of windows that the query does not have")
     named = replace(query, windows=MappingProxyType({name: query.windows[name] for name in windows}))
     plan = Plan.of(named, schema, settings)
-    if reader.has(prefix + "slices edge"):
+    kinds = [part.kind for part in plan.parts]
+    is_old = version_3.is_section(reader, prefix)
+    if is_old and kinds != ["sessions"]:
         raise StateError(OLD_SECTION)
-    kind = "aligned" if about["kind"] in ALIGNED else about["kind"]
+    kind = "sessions" if is_old else "aligned" if about["kind"] in ALIGNED else about["kind"]
     if kind not in SECTIONS:
         raise StateError(f"the snapshot has an engine of the unknown kind {kind!r}")
-    if [kind] != [part.kind for part in plan.parts]:
+    if kinds != [kind]:
         raise StateError("the snapshot's engine cannot answer the windows of the query")
     engine = engine_of(plan.parts[0], keys)
     common.read(reader, engine, about, prefix)
-    SECTIONS[kind].read(reader, engine, about, prefix)
+    (version_3 if is_old else SECTIONS[kind]).read(reader, engine, about, prefix)
     common.check_codes(engine)
     return engine
 

@@ -22,7 +22,8 @@ import pyarrow as pa
 
 from windrow.aggregates.base import Scalars
 from windrow.engine.edges import neighbours
-from windrow.engine.input_batches import BEGINS, ENDS, INSIDE, ROLE
+from windrow.engine.input_batches import BEGINS, ENDS, INSIDE
+from windrow.engine.slice_batches import ROLE
 from windrow.engine.store_compatibility import has_exact_inverse
 from windrow.planner.window_set import WindowSet
 from windrow.span import Span
