@@ -27,11 +27,58 @@ def test_windows_of_time_of_version_3_go_on():
     assert found == {("x", 10): (2, 8, 4.0, "d"), ("y", 10): (2, 10, 5.0, "e"), ("x", 20): (1, 6, 6.0, "f")}
 
 
-def test_sessions_of_version_3_are_refused():
-    with pytest.raises(
-        wr.StateError, match="sessions, or windows that depend on the order of events, in format version 3"
-    ):
-        query(a=wr.session(5)).restore((GOLDEN / "version-3-session.snapshot").read_bytes())
+TIMES = [1, 2, 7, 12, 13, 30, 31, 36, 37, 12, 13, 29]
+SESSIONS = {"a": wr.session(3), "b": wr.session(8), "g": wr.session("g"), "i": wr.snapshot()}
+
+
+def sessions(windows: dict[str, wr.Window]) -> wr.Query:
+    return wr.query(time="t", key="k", windows=windows, aggregates=AGGREGATES | {"c": wr.collect("v")})
+
+
+def events(times: list[int]) -> pa.Table:
+    """Events as the snapshots hold them."""
+    numbers = range(len(times))
+    keys, gaps = ["xy"[i % 3 == 2] for i in numbers], [4 + i % 3 for i in numbers]
+    values, strings = [i + 1 for i in numbers], [chr(97 + i) for i in numbers]
+    return pa.table({"t": times, "k": keys, "v": values, "s": strings, "g": gaps})
+
+
+@pytest.mark.parametrize("mode", ["append", "update"])
+def test_sessions_of_version_3_go_on(mode: str) -> None:
+    """Nine events, a watermark that makes some sessions final, and three late events that change others."""
+    query = sessions(SESSIONS)
+    now = query.operator(mode=mode, lateness=25)
+    now.process(events(TIMES[:9]))
+    now.advance(34)
+    now.process(events(TIMES[9:]))
+    then = query.restore((GOLDEN / f"version-3-sessions-{mode}.snapshot").read_bytes())
+    again = query.restore(then.snapshot())
+    rows = sorted(map(str, now.finish().to_pylist()))
+    assert rows
+    assert sorted(map(str, then.finish().to_pylist())) == rows
+    assert sorted(map(str, again.finish().to_pylist())) == rows
+
+
+def test_a_session_of_version_3_goes_on() -> None:
+    """Events of key x at 7, 12, 13 and 21, of key y at 13 and 13, with a watermark of 14."""
+    operator = query(a=wr.session(5)).restore((GOLDEN / "version-3-session.snapshot").read_bytes())
+    found = sorted(
+        (r["k"], r["start"], r["end"], r["n"], r["x"], r["m"], r["s"]) for r in operator.finish().to_pylist()
+    )
+    assert found == [
+        ("x", 7, 17, 3, 11, 4.0, "c"),
+        ("x", 21, 26, 1, 6, 6.0, "f"),
+        ("y", 13, 18, 2, 10, 5.0, "e"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "windows"),
+    [("rows", {"r": wr.tumbling(rows=2)}), ("mixed", {"a": wr.session(3), "w": wr.tumbling(5)})],
+)
+def test_other_windows_of_version_3_are_refused(name: str, windows: dict[str, wr.Window]) -> None:
+    with pytest.raises(wr.StateError, match="share slices as they do not any more"):
+        sessions(windows).restore((GOLDEN / f"version-3-{name}.snapshot").read_bytes())
 
 
 ORDERED = {

@@ -52,10 +52,11 @@ def read(reader: Reader, engine: Sessions, about: dict[str, Any], prefix: str) -
     parts, sources, targets = [], [], []
     made = 0
     for j in range(len(lanes)):
-        open_ = ~_final(engine, j, last, closed)
-        held = np.flatnonzero(open_ & ~waits)
+        is_open = ~_final(engine, j, last, closed)
         if engine.passes_up and j < lanes.static:
-            waits |= open_
+            is_open &= ~waits
+            waits |= is_open
+        held = np.flatnonzero(is_open)
         ends = last[held] + lanes.gaps[j] if j < lanes.static else reach[j - lanes.static, held]
         group = _sessions_of(key[held], first[held], ends)
         heads = np.flatnonzero(np.diff(group, prepend=-1))
