@@ -6,23 +6,19 @@ events from now on. What the next larger gap needs of a window that goes is hand
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from windrow.engine.completeness import next_after
 from windrow.engine.partials import Multisets
 from windrow.engine.runs.lanes import Lanes
+from windrow.engine.runs.state import SessionState
 from windrow.engine.runs.table import BORN
 from windrow.engine.staging import Staged
 from windrow.measure import Tick
 from windrow.windows.base import Window
 
-if TYPE_CHECKING:
-    from windrow.engine.runs.engine import Sessions
 
-
-def add(engine: Sessions, name: str, window: Window) -> Tick | None:
+def add(engine: SessionState, name: str, window: Window) -> Tick | None:
     """Answer one more window; its first complete start, None if all are."""
     old = engine.lanes
     engine.with_windows({**engine.query.windows, name: window})
@@ -43,7 +39,7 @@ def add(engine: Sessions, name: str, window: Window) -> Tick | None:
     return start
 
 
-def remove(engine: Sessions, name: str) -> None:
+def remove(engine: SessionState, name: str) -> None:
     """Stop answering a window."""
     old = engine.lanes
     j = old.names.index(name)
@@ -55,7 +51,7 @@ def remove(engine: Sessions, name: str) -> None:
     engine.complete_from.pop("window " + name, None)
 
 
-def _complete_start(engine: Sessions, at: int) -> Tick | None:
+def _complete_start(engine: SessionState, at: int) -> Tick | None:
     """From which start on a window is complete that was just added in lane `at`."""
     lanes = engine.lanes
     if engine.highest_time is None:
@@ -71,7 +67,7 @@ def _complete_start(engine: Sessions, at: int) -> Tick | None:
     return max(floors, default=None)
 
 
-def _copy_events(engine: Sessions, at: int) -> None:
+def _copy_events(engine: SessionState, at: int) -> None:
     """Let a lane have the single events of the one below it."""
     lanes = np.arange(engine.owners)
     above = np.where(lanes % len(engine.lanes) == at - 1, lanes + 1, -1)
@@ -79,7 +75,7 @@ def _copy_events(engine: Sessions, at: int) -> None:
         log.share(above)
 
 
-def _hand_up(engine: Sessions, j: int, *, keep: bool) -> None:
+def _hand_up(engine: SessionState, j: int, *, keep: bool) -> None:
     """Make the sessions of lane j parts of those of lane j + 1; with `keep` they stay where they are, too.
 
     Nothing changes if a function of the user's fails.
@@ -119,7 +115,7 @@ def _hand_up(engine: Sessions, j: int, *, keep: bool) -> None:
     engine.watch(slices.listed(BORN))
 
 
-def _spread(engine: Sessions, places: list[int], old: int) -> None:
+def _spread(engine: SessionState, places: list[int], old: int) -> None:
     """Lane j of each key, of `old` lanes, becomes lane places[j], or is forgotten if that is -1."""
     slices, count, new = engine.slices, len(engine.lanes), np.array(places)
     slots = slices.in_order()

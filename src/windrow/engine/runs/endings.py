@@ -16,20 +16,18 @@ in the heap, and rows that late events have changed are emitted again.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from windrow.engine.emission import Emission
+from windrow.engine.runs.state import SessionState
 from windrow.engine.runs.table import ALIVE, ENDED, LAST, NONE, REACH, START
 from windrow.engine.sequence.ticks import after
 from windrow.engine.staging import Staged
 from windrow.engine.windows import ClosedWindows
 from windrow.measure import Tick
-
-if TYPE_CHECKING:
-    from windrow.engine.runs.engine import Sessions
 
 
 @dataclass
@@ -47,7 +45,7 @@ class Passage:
     staged: Staged = field(default_factory=Staged)
 
 
-def emit_final(engine: Sessions, passage: Passage) -> list[pa.RecordBatch]:
+def emit_final(engine: SessionState, passage: Passage) -> list[pa.RecordBatch]:
     """Append mode: the rows of sessions that are final, from the smallest gap up."""
     if not len(passage.popped):
         return []
@@ -67,7 +65,7 @@ def emit_final(engine: Sessions, passage: Passage) -> list[pa.RecordBatch]:
 
 
 def as_windows(
-    engine: Sessions, lane: np.ndarray, key: np.ndarray, times: Any, first: np.ndarray, last: np.ndarray
+    engine: SessionState, lane: np.ndarray, key: np.ndarray, times: Any, first: np.ndarray, last: np.ndarray
 ) -> ClosedWindows:
     """Sessions, by start, last event and reach, as windows of these slices of an emission."""
     start, end, order = times[START], times[REACH], None
@@ -80,7 +78,7 @@ def as_windows(
     return ClosedWindows(engine.lanes.spec[lane], start, end, first, last, key, order)
 
 
-def _as_windows(engine: Sessions, rows: np.ndarray, first: np.ndarray) -> ClosedWindows:
+def _as_windows(engine: SessionState, rows: np.ndarray, first: np.ndarray) -> ClosedWindows:
     """Rows of the table as windows of a slice each."""
     count = len(engine.lanes)
     times = rows["first"].copy(), rows["last"], rows["reach"].copy()
@@ -96,7 +94,7 @@ def _same(before: np.ndarray, now: np.ndarray) -> np.ndarray:
     return np.asarray(same)
 
 
-def revise(engine: Sessions, passage: Passage) -> list[pa.RecordBatch]:
+def revise(engine: SessionState, passage: Passage) -> list[pa.RecordBatch]:
     """Update mode: rows that late events have changed, and sessions that have ended."""
     slices = engine.slices
     again = slices.revisited.astype(np.int64)
