@@ -33,6 +33,7 @@ from windrow.engine.columns import shown
 from windrow.engine.engine import Engine
 from windrow.engine.input_batches import EventBatch, PartialBatch
 from windrow.engine.operator import Operator
+from windrow.engine.partials import Store
 from windrow.engine.results import WINDOW_TYPE
 from windrow.engine.staging import Staged
 from windrow.engine.windows import first_open_start
@@ -240,6 +241,15 @@ class Method(Engine):
             over = sessions.over(self.passed(watermark))
             rows += [self._batch(part) for part in self.over(window, over)] if len(over) else []
         return rows
+
+    def abandon(self) -> None:
+        """What is half done stays so: the operator goes on no more after an error."""
+
+    def add_window(self, name: str, window: Window) -> Tick | None:
+        raise QueryError(f"window {name!r} comes while the stream runs, which techniques do not know")
+
+    def make_store(self, store: Store) -> Tick | None:
+        raise QueryError("an aggregate comes while the stream runs, which techniques do not know")
 
     # A technique remembers every key.
     forgets_keys = False
