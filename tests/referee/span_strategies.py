@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 import windrow as wr
+from tests.referee.columns import Way, among, between, drawn
 from tests.referee.events import arrow_array
 from tests.referee.strategies import (
     aggregates,
@@ -46,33 +47,36 @@ ENDS = ("since", "until")
 OF_MOMENTS = ("session", "rows", "advancing", "delta", "landmark", "snapshot", "slide by rows", "latest")
 
 
-def lengths(type_: pa.DataType, *, days: bool = False) -> SearchStrategy[Any]:
+def lengths(type_: pa.DataType, *, days: bool = False) -> Sequence[Way]:
     """How long an event lasts, in ticks; with `days`, from an hour to months."""
     measure = Measure("since", type_)
-    plain = st.just(1) | st.integers(1, 12) | st.sampled_from([1, 2, 5, 10, 40, 90])
+    plain = (among(1), between(1, 12), among(1, 2, 5, 10, 40, 90))
     if measure.floating:
-        return plain.map(lambda length: length / 4)
+        return [_quarter(way) for way in plain]
     if days and measure.tick_nanoseconds is not None:
         hour = 3_600_000_000_000
-        hours = st.sampled_from([1, 5, 24, 25, 24 * 7, 24 * 40])
-        return hours.map(lambda n: max(1, n * hour // (measure.tick_nanoseconds or 1)))
+        hours = [1, 5, 24, 25, 24 * 7, 24 * 40]
+        return [among(*(max(1, n * hour // measure.tick_nanoseconds) for n in hours))]
     return plain
 
 
+def _quarter(way: Way) -> Way:
+    return lambda bits: way(bits) / 4
+
+
 @st.composite
-def lifespans(draw: Any, starts: Sequence[Any], length: SearchStrategy[Any]) -> list[tuple[Any, Any]]:
-    """A lifespan for each start: its own, that of an event before, or one inside of that."""
+def lifespans(draw: Any, starts: Sequence[Any], length: Sequence[Way], most: int) -> list[tuple[Any, Any]]:
+    """A lifespan for each of at most `most` starts: its own, that of an event before, or one inside of that."""
+    kinds = drawn(draw, [among("own", "own", "own", "same", "inside")], len(starts), most=most)
+    earlier = drawn(draw, [lambda bits: bits], len(starts), most=most)
+    found = drawn(draw, length, len(starts), most=most)
     spans: list[tuple[Any, Any]] = []
-    for start in starts:
-        kind = draw(st.sampled_from(["own", "own", "own", "same", "inside"])) if spans else "own"
-        since, until = draw(st.sampled_from(spans)) if spans else (start, None)
-        if kind == "own" or until is None:
-            spans.append((start, start + draw(length)))
-        elif kind == "same":
-            spans.append((since, until))
-        else:
-            shorter = min(draw(length), until - since)
-            spans.append((until - shorter, until))
+    for start, kind, other, lasting in zip(starts, kinds, earlier, found, strict=True):
+        if kind == "own" or not spans:
+            spans.append((start, start + lasting))
+            continue
+        since, until = spans[other % len(spans)]
+        spans.append((since, until) if kind == "same" else (until - min(lasting, until - since), until))
     return spans
 
 
@@ -97,7 +101,7 @@ def span_streams(
     """
     options: dict[str, Any] = {"days": days, "spread": spread, "max_size": max_size, "min_size": min_size}
     table = draw(streams(time=time, key=key, columns=columns, **options))
-    pairs = draw(lifespans(plain_values(table["time"]), lengths(time, days=days)))
+    pairs = draw(lifespans(plain_values(table["time"]), lengths(time, days=days), max_size))
     since = arrow_array([start for start, _ in pairs], time)
     until = arrow_array([end for _, end in pairs], time)
     return pa.table({"since": since, "until": until, **_columns(table.drop_columns(["time"]))})
@@ -123,15 +127,18 @@ def two_row_streams(
     never closed.
     """
     whole = draw(span_streams(time=time, key=key, columns=columns, max_size=max_size, spread=spread))
-    who = st.sampled_from([0, 1, 2, 3, 4, 5, 6, None])
+    ways = {
+        "who": among(0, 1, 2, 3, 4, 5, 6, None),
+        "about": between(-3, 6),
+        "shape": among("complete", "both", "both", "both", "opening", "closing"),
+        "late": among(0, 0, 0, 15, 40),
+    }
+    choices = [drawn(draw, [way], whole.num_rows, most=max_size) for way in ways.values()]
     arriving: list[tuple[Any, dict[str, Any]]] = []
-    for row in rows_of(whole):
-        row["who"] = draw(who)
-        about = draw(st.integers(-3, 6))
-        shape = draw(st.sampled_from(["complete", "both", "both", "both", "opening", "closing"]))
+    for row, who, about, shape, late in zip(rows_of(whole), *choices, strict=True):
+        row["who"] = who
         if shape == "complete":
             arriving.append((row["until"] + about, row))
-        late = draw(st.sampled_from([0, 0, 0, 15, 40]))
         if shape in ("both", "opening"):
             arriving.append((row["since"] + about + late, {**row, "until": None}))
         if shape in ("both", "closing"):
@@ -147,9 +154,9 @@ def two_row_streams(
 def with_bad_rows(draw: Any, table: pa.Table) -> pa.Table:
     """The same rows, some of them without a start or an end, or with an end at or before the start."""
     since, until = (plain_values(table[name]) for name in ENDS)
-    damage = st.sampled_from([None] * 6 + ["no start", "no end", "no length", "backwards"])
-    for row in range(table.num_rows):
-        kind = draw(damage)
+    damage = among(*[None] * 6, "no start", "no end", "no length", "backwards")
+    kinds = drawn(draw, [damage], table.num_rows, most=table.num_rows)
+    for row, kind in enumerate(kinds):
         if kind == "no start":
             since[row] = None
         elif kind == "no end":

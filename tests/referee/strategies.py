@@ -8,10 +8,8 @@ times are spread over weeks. Windows that depend on the events read the columns 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from decimal import Decimal
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
@@ -22,6 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
 import windrow as wr
+from tests.referee.columns import KINDS, Way, among, between, drawn
 from tests.referee.events import arrow_array
 from windrow.aggregates.base import Aggregate
 from windrow.durations import Duration
@@ -99,50 +98,26 @@ def times(type_: pa.DataType, *, days: bool = False) -> SearchStrategy[Any]:
     )
 
 
-def _ticks(draw: Any, type_: pa.DataType, size: int, *, days: bool, spread: int | None) -> list[Any]:
+def _ticks(
+    draw: Any, type_: pa.DataType, size: int, most: int, *, days: bool, spread: int | None
+) -> list[Any]:
     """Ticks around one base: a stream lives in one place, not in all of them."""
     anchor = draw(times(type_, days=days))
     if isinstance(anchor, float):
         width = 40 if spread is None else spread
-        near = st.integers(-width, width).map(lambda i: anchor + i / 4)
-        return draw(st.lists(near, min_size=size, max_size=size))
+        return [anchor + i / 4 for i in drawn(draw, [between(-width, width)], size, most=most)]
     measure = Measure("time", type_)
     low, high = int(measure.lowest) + ROOM, int(measure.highest) - ROOM
+
+    def within(reach: int) -> Way:
+        return between(max(low, anchor - reach), min(high, anchor + reach))
+
     if spread is not None:
-        near = st.integers(max(low, anchor - spread), min(high, anchor + spread))
-        return draw(st.lists(near, min_size=size, max_size=size))
+        return drawn(draw, [within(spread)], size, most=most)
     reach = 60
     if days and measure.tick_nanoseconds is not None:
         reach = 40 * 86_400_000_000_000 // measure.tick_nanoseconds
-    near = st.integers(max(low, anchor - reach), min(high, anchor + reach))
-    if days:
-        near = near | st.integers(max(low, anchor - reach // 40), min(high, anchor + reach // 40))
-    return draw(st.lists(near, min_size=size, max_size=size))
-
-
-def values(kind: str) -> SearchStrategy[Any]:
-    """Plain values of a kind of `VALUES` (temporal ones as ticks), without nulls."""
-    awkward = [0.0, -0.0, 1.0, 0.1, -2.5, 1e300, -1e300, 1e-300, 1e16, 3.0]
-    odd = [float("nan"), float("inf"), float("-inf")]
-    cents = st.integers(-(10**6), 10**6).map(lambda i: Decimal(i).scaleb(-2))
-    by_kind: dict[str, SearchStrategy[Any]] = {
-        "int": st.integers(-5, 5) | st.integers(-(2**40), 2**40),
-        "small": st.integers(-(2**15), 2**15 - 1),
-        "float": st.sampled_from(awkward + odd) | st.floats(-1e9, 1e9) | st.integers(-4, 4).map(float),
-        "single": st.sampled_from(awkward[:5] + odd) | st.floats(-1e9, 1e9, width=32),
-        "finite": st.sampled_from(awkward) | st.floats(-1e9, 1e9) | st.integers(-4, 4).map(float),
-        "mild": st.floats(-1e6, 1e6) | st.integers(-4, 4).map(float),
-        "decimal": cents | st.integers(-3, 3).map(Decimal),
-        "string": st.sampled_from(["", "a", "b", "ab", "ä", "z", "日本", "B"]),
-        "bool": st.booleans(),
-        "time": st.integers(-(2**40), 2**40) | st.integers(-3, 3),
-        "date": st.integers(-20_000, 20_000) | st.integers(-3, 3),
-        "gap": st.sampled_from([1, 2, 3, 4, 9]),
-        "odometer": st.integers(-2, 3),
-        "count": st.integers(-2, 2),
-        "level": st.integers(-3, 3).map(float) | st.sampled_from([0.5, math.nan]),
-    }
-    return by_kind[kind]
+    return drawn(draw, [within(reach), *([within(reach // 40)] if days else [])], size, most=most)
 
 
 def value_type(kind: str) -> pa.DataType:
@@ -177,17 +152,17 @@ def streams(
     type_ = draw(st.sampled_from(TIMES)) if time is None else time
     kinds = draw(st.sampled_from(KEYS)) if key is None else key
     size = draw(st.integers(min_size, max_size))
-    ticks = _ticks(draw, type_, size, days=days, spread=spread)
+    ticks = _ticks(draw, type_, size, max_size, days=days, spread=spread)
     ticks = sorted(ticks) if ordered else ticks
     table = {"time": arrow_array(ticks, type_)}
     named = {f"key{i}": kind for i, kind in enumerate(kinds)} | dict(columns or {"x": "float"})
     for name, kind in named.items():
-        one = values(kind)
+        ways = KINDS[kind]
         if name not in (columns or {"x": "float"}):
-            one = st.sampled_from(draw(st.lists(one, min_size=1, max_size=5)))
+            ways = (among(*drawn(draw, ways, draw(st.integers(1, 5)), most=5)),)
         if nulls and kind not in NEVER_NULL:
-            one = st.none() | one
-        column = draw(st.lists(one, min_size=size, max_size=size))
+            ways = (among(None), *ways)
+        column = drawn(draw, ways, size, most=max_size)
         if kind == "odometer":
             column = [int(tick - min(ticks)) // 3 + noise for tick, noise in zip(ticks, column, strict=True)]
         table[name] = arrow_array(column, value_type(kind))
