@@ -150,8 +150,6 @@ class Watched:
 def holds_events(operator, engine) -> bool:
     """Whether single events are there, whatever for."""
     held = engine.pending + sum(s.held for s in engine.binding.stores.values() if isinstance(s, Log))
-    if engine.spans is not None:
-        held += sum(log.held for log in engine.spans.logs_in_order)
     if operator.span_input is not None and operator.span_input.open is not None:
         held += len(operator.span_input.open)
     return held > 0
@@ -181,11 +179,9 @@ def check_partials(engine, said):
     assert len(said.kept) == len(engine.binding.in_order) + late
     logs = [store for store in stores if isinstance(store, Log)]
     columns = [len(log.save(np.empty(0, np.int64), 0)) for log in logs]
-    if engine.spans is not None:
-        columns = [len(log.save()) for log in engine.spans.logs_in_order]
     assert sorted(filter(None, map(per_event, said.kept.values()))) == sorted(8 * c for c in columns)
     several = [size for size in said.kept.values() if size.endswith("per different value")]
-    values = [store for store in stores if isinstance(store, Multisets) and engine.spans is None]
+    values = [store for store in stores if isinstance(store, Multisets)]
     assert len(several) == len(values)
 
 

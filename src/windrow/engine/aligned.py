@@ -23,7 +23,6 @@ import pyarrow.compute as pc
 from windrow.aggregates.base import Aggregate
 from windrow.aggregates.count import COUNT
 from windrow.engine.arrays import ascending
-from windrow.engine.binding import Answer
 from windrow.engine.completeness import first_complete, first_start, next_after
 from windrow.engine.cutting import Cells, Cut, Runs, cut, cut_by_slices
 from windrow.engine.edges import Edges, neighbours
@@ -329,7 +328,7 @@ class Aligned(Engine):
         self.backlog.clear()
         self.ready.clear()
         if self.spans is not None:
-            self.spans.evict(self.threshold)
+            self.spans.evict()
         self._let_go(horizon)
 
     def _some_final(self, before: Tick, horizon: Tick) -> bool:
@@ -375,16 +374,6 @@ class Aligned(Engine):
     def merged(self, store: Numbers, due: ClosedWindows, slots: np.ndarray, keys: int) -> Merged:
         merge = store.merge if self.spans is None else partial(self.spans.merged, store)
         return merge(due, slots, keys)
-
-    def is_merged(self, store: Store) -> bool:
-        return super().is_merged(store) if self.spans is None else self.spans.is_merged(store)
-
-    def answer(
-        self, answer: Answer, due: ClosedWindows, slots: np.ndarray, rows: Any, decoders: Any
-    ) -> pa.Array:
-        if self.spans is not None:
-            return self.spans.answer(answer, due, rows, decoders)
-        return super().answer(answer, due, slots, rows, decoders)
 
     # -- letting go ------------------------------------------------------------------------------
 
@@ -487,8 +476,7 @@ class Aligned(Engine):
 
     @property
     def nbytes(self) -> int:
-        beside = 0 if self.spans is None else self.spans.nbytes
-        return sum(s.nbytes for s in self.stores()) + self.slices.nbytes + beside
+        return sum(s.nbytes for s in self.stores()) + self.slices.nbytes
 
     # -- queries that change while they run ------------------------------------------------------
 

@@ -60,6 +60,7 @@ class Binding:
         query, schema = part.query, part.schema
         assert schema is not None
         self._merged_by = part.options.store
+        self._has_carry_over = part.has_carry_over
         self.derived = {field.name for field in part.derived}
         self.types = pa.schema([*schema, *part.derived])
         self.read_windows(query)
@@ -96,7 +97,7 @@ class Binding:
         key = (bound.partial, aggregate.columns)
         fresh = key not in self.stores
         if fresh:
-            store = store_for(bound, self.measure.dtype)
+            store = store_for(bound, self.measure.dtype, carried_over=self._has_carry_over)
             if isinstance(store, Numbers) and store.fields and self._merged_by != "auto":
                 require_pairing(store_named(self._merged_by), aggregate, bound)
                 store.merging.store = self._merged_by

@@ -352,7 +352,7 @@ class Engine(ABC):
                 here = np.isin(which, inside, assume_unique=True)
                 which, inputs = which[here], [x[here] for x in inputs]
             owners = np.zeros(len(which), np.int64) if numbers is None else numbers[which]
-            store.take(owners, events.times[which], events.stamps[which], inputs)
+            store.take([owners, events.times[which], events.stamps[which], *inputs])
 
     def absorb_own(self, into: np.ndarray, taken: np.ndarray, keys: int, staged: Staged) -> None:
         """Join slots `taken` onto slots `into`, of the user's own partials, which may fail."""

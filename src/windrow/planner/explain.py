@@ -13,7 +13,7 @@ from windrow.errors import QueryError
 from windrow.measure import Measure
 from windrow.planner import spanning
 from windrow.planner.merging import estimates, possible, steady_load, width_of
-from windrow.planner.plan import Part, Plan, keeps_events
+from windrow.planner.plan import Part, Plan
 from windrow.planner.window_set import FEW, UNMERGED, WindowSet
 from windrow.schema import require_columns
 from windrow.span import Learned, Span
@@ -44,7 +44,7 @@ def explain(plan: Plan, *, exact: Exact) -> str:
 
 def _copies(part: Part, bound: Bound, exact: Exact) -> int:
     """How many partials a slice has for an aggregate: what begins in it, and the carry-over beside."""
-    if not part.has_carry_over or not spanning.can_carry_over(bound.partial):
+    if not part.has_carry_over or part.keeps_events(bound.partial):
         return 1
     return 3 if exact(bound) else 2
 
@@ -138,19 +138,17 @@ def _partials(part: Part) -> dict[tuple[str, tuple[str, ...]], tuple[list[str], 
 
 def _size(part: Part, bound: Bound, exact: Exact) -> str:
     partial = bound.partial
-    fixed = _fixed(partial)
-    if part.has_carry_over and not spanning.can_carry_over(partial):
-        return (f"{fixed} bytes + " if fixed else "") + f"{8 * (4 + len(bound.kinds))} bytes per event"
+    fixed = _fixed(part, partial)
+    if not fixed:
+        return f"{8 * ((4 if part.has_carry_over else 3) + len(bound.kinds))} bytes per event"
     if isinstance(partial, Multiset):
         return f"{fixed} bytes + 16 per different value"
-    if not fixed:
-        return f"{8 * (3 + len(bound.kinds))} bytes per event"
     return _times(_copies(part, bound, exact), fixed)
 
 
-def _fixed(partial: Scalars | Sketch | Multiset | Sequence) -> int:
+def _fixed(part: Part, partial: Scalars | Sketch | Multiset | Sequence) -> int:
     """The size of what a cell always has of a partial."""
-    if isinstance(partial, Sequence) or keeps_events(partial):
+    if isinstance(partial, Sequence) or part.keeps_events(partial):
         return 0
     return 24 if isinstance(partial, Multiset) else cell_bytes(partial)
 
@@ -207,7 +205,9 @@ def _sizes(part: Part, windows: WindowSet | None, exact: Exact) -> list[str]:
         slices = most if windows.origins else min(slices, most)
     size = 8 * _presences(part) * (2 if part.options.mode == "update" else 1)
     size += sum(
-        _copies(part, b, exact) * _fixed(b.partial) for _, b in _partials(part).values() if b is not None
+        _copies(part, b, exact) * _fixed(part, b.partial)
+        for _, b in _partials(part).values()
+        if b is not None
     )
     ahead = ", and as many more as events reach ahead of it" if part.has_spans else ""
     return [
@@ -261,9 +261,7 @@ def _merged(part: Part, exact: Exact) -> Iterator[tuple[Scalars | Sketch, tuple[
         partial = None if bound is None else bound.partial
         if bound is None or not isinstance(partial, (Scalars, Sketch)) or not partial.fields:
             continue
-        if part.has_carry_over and not spanning.can_carry_over(partial):
-            continue
-        if not keeps_events(partial):
+        if not part.keeps_events(partial):
             # Without a schema, nothing of the user's own is compiled to find out.
             sure = (part.schema is not None or not _is_own(bound)) and exact(bound)
             yield partial, possible(partial, exact=sure)
@@ -294,10 +292,8 @@ def _decisions(part: Part) -> list[str]:
     for _, aggregate, bound in part.bounds():
         if bound is None:
             logged = not aggregate.algebra.commutative
-        elif part.has_carry_over:
-            logged = not spanning.can_carry_over(bound.partial)
         else:
-            logged = keeps_events(bound.partial)
+            logged = part.keeps_events(bound.partial)
         if logged:
             again.append(str(aggregate))
     said = {

@@ -33,6 +33,11 @@ def keeps_events(partial: Scalars | Sketch | Multiset | Sequence) -> bool:
     return isinstance(partial, Sequence) or (isinstance(partial, Scalars) and partial.ordered)
 
 
+def can_carry_over(partial: Scalars | Sketch | Multiset | Sequence) -> bool:
+    """Whether what goes on across the start of a slice can be partials of a few numbers."""
+    return isinstance(partial, Scalars) and not partial.ordered
+
+
 @dataclass(frozen=True)
 class Part:
     """Windows of one kind, which share slices; `query` has these windows alone, and `schema` is None before a table was seen."""
@@ -70,6 +75,10 @@ class Part:
     def has_carry_over(self) -> bool:
         """Whether partials of what goes on are kept beside those of what begins."""
         return self.has_spans and not self.is_prorated
+
+    def keeps_events(self, partial: Scalars | Sketch | Multiset | Sequence) -> bool:
+        """Whether an aggregate is computed from single events instead of partials."""
+        return not can_carry_over(partial) if self.has_carry_over else keeps_events(partial)
 
     @property
     def passes_up(self) -> bool:

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from windrow.aggregates.base import Scalars
+from windrow.planner.plan import can_carry_over
 
 CONTRIBUTIONS = {
     "whole": "in every window that it overlaps, once",
@@ -34,11 +34,6 @@ START = 1.6
 NODE = 3.3
 PUSH = 4.5
 HIGHEST = 40
-
-
-def can_carry_over(partial: Any) -> bool:
-    """Whether the carry-over can be partials of a few numbers."""
-    return isinstance(partial, Scalars) and not partial.ordered
 
 
 def way_of(partial: Any, *, exact: bool) -> str:

@@ -23,14 +23,17 @@ from windrow.aggregates.base import Bound, Multiset, Scalars, Sketch
 from windrow.engine.partials.logs import Log
 from windrow.engine.partials.multisets import Multisets
 from windrow.engine.partials.scalars import Numbers
-from windrow.planner.plan import keeps_events
+from windrow.engine.partials.span_log import SpanLog
+from windrow.planner.plan import can_carry_over, keeps_events
 
 Store: TypeAlias = "Numbers | Multisets | Log"
 
 
-def store_for(bound: Bound, tick: np.dtype[Any]) -> Store:
-    """An empty store for the partial of a bound aggregate."""
+def store_for(bound: Bound, tick: np.dtype[Any], *, carried_over: bool = False) -> Store:
+    """An empty store for the partial of a bound aggregate; of span events, if there is a carry-over."""
     partial = bound.partial
+    if carried_over and not can_carry_over(partial):
+        return SpanLog(bound.kinds, tick)
     if isinstance(partial, Multiset):
         return Multisets(floating=bound.kinds[0] == "f")
     if keeps_events(partial):
@@ -39,4 +42,4 @@ def store_for(bound: Bound, tick: np.dtype[Any]) -> Store:
     return Numbers(partial, len(bound.kinds), tick)
 
 
-__all__ = ["Log", "Multisets", "Numbers", "Store", "store_for"]
+__all__ = ["Log", "Multisets", "Numbers", "SpanLog", "Store", "store_for"]

@@ -10,7 +10,6 @@ where Figure 4 says that tuples must be stored. Events that no live window needs
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -86,10 +85,13 @@ def mark_within(row_key, time, key, first, last, out):  # type: ignore[no-untype
         out[i] = j < key.shape[0] and key[j] == row_key[i] and first[j] <= time[i]
 
 
-class EventColumns(ABC):
-    """Events as columns: key, instants, arrival number, and then codes; those that wait are sorted in when they are needed."""
+class Log:
+    """Events of some columns: key, instants (one: its time), arrival number and codes.
 
-    def __init__(self, kinds: tuple[str, ...], tick: np.dtype[Any], *, instants: int) -> None:
+    Events that wait are sorted in when they are needed.
+    """
+
+    def __init__(self, kinds: tuple[str, ...], tick: np.dtype[Any], *, instants: int = 1) -> None:
         self._tick = tick
         self._first_code = 2 + instants
         codes = [np.int64 if kind == "i" else np.float64 for kind in kinds]
@@ -97,9 +99,21 @@ class EventColumns(ABC):
         self._columns: list[np.ndarray] = [np.empty(0, dtype) for dtype in dtypes]
         self._waiting: list[list[np.ndarray]] = []
 
-    @abstractmethod
+    def take(self, columns: list[np.ndarray]) -> None:
+        """Keep events: key, instants, arrival number and codes."""
+        self._waiting.append([columns[0].astype(np.int64), *columns[1:]])
+
     def _settle(self) -> None:
         """Sort in what waits."""
+        if not self._waiting:
+            return
+        old = len(self._columns[0])
+        columns = self._joined()
+        key, time, arrival = columns[0], columns[1], columns[self._first_code - 1]
+        order = old + np.lexsort((arrival[old:], time[old:], key[old:]))
+        permutation = np.empty(len(key), np.int64)
+        merge_order(key, time, arrival, old, order, permutation)
+        self._columns = [c[permutation] for c in columns]
 
     def _joined(self) -> list[np.ndarray]:
         """All columns, with what waits behind the rest; nothing waits any more."""
@@ -132,6 +146,10 @@ class EventColumns(ABC):
         self._settle()
         return np.unique(self._columns[self._first_code + position])
 
+    def owners(self) -> np.ndarray:
+        """The keys whose events are kept."""
+        return np.unique(np.concatenate([part[0] for part in (self._columns, *self._waiting)]))
+
     @property
     def held(self) -> int:
         """How many events are kept."""
@@ -146,7 +164,7 @@ class EventColumns(ABC):
         self._settle()
         return {f"c{i}": column for i, column in enumerate(self._columns)}
 
-    def _read(self, arrays: dict[str, np.ndarray], keys: int) -> None:
+    def load(self, arrays: dict[str, np.ndarray], slots: np.ndarray, keys: int) -> None:
         """The opposite of `save`; a ValueError if the arrays are not what it gives."""
         columns = [require(arrays, f"c{i}", old.dtype) for i, old in enumerate(self._columns)]
         if any(len(c) != len(columns[0]) for c in columns) or np.any((columns[0] < 0) | (columns[0] >= keys)):
@@ -178,13 +196,6 @@ class EventColumns(ABC):
         except Exception as problem:  # a user's function may raise anything
             raise lower_failed(bound, problem) from problem
 
-
-class Log(EventColumns):
-    """Events of some columns: key, time, arrival number and codes."""
-
-    def __init__(self, kinds: tuple[str, ...], tick: np.dtype[Any]) -> None:
-        super().__init__(kinds, tick, instants=1)
-
     def repack(self, slots: np.ndarray, capacity: int, stride: int, keys: np.ndarray | slice) -> None:
         """Slots mean nothing here; keys may be renumbered."""
         if not isinstance(keys, slice):
@@ -206,26 +217,11 @@ class Log(EventColumns):
     def copy(self, into: np.ndarray, source: np.ndarray) -> None:
         """Events are there, whatever slices hold them."""
 
-    def take(self, key: np.ndarray, times: np.ndarray, arrival: np.ndarray, inputs: list[np.ndarray]) -> None:
-        """Keep events."""
-        self._waiting.append([key.astype(np.int64), times, arrival, *inputs])
-
-    def _settle(self) -> None:
-        if not self._waiting:
-            return
-        old = len(self._columns[0])
-        columns = self._joined()
-        key, time, arrival = columns[:3]
-        order = old + np.lexsort((arrival[old:], time[old:], key[old:]))
-        permutation = np.empty(len(key), np.int64)
-        merge_order(key, time, arrival, old, order, permutation)
-        self._columns = [c[permutation] for c in columns]
-
     def evict_before(self, threshold: Tick | np.ndarray) -> None:
-        """Forget events before `threshold` (one for all, or one per key), once they are a third of all."""
+        """Forget events that are over before `threshold` (one for all, or one per key), once they are a third of all."""
         self._settle()
-        key, time = self._columns[:2]
-        old = time < (threshold[key] if isinstance(threshold, np.ndarray) else threshold)
+        key, last = self._columns[0], self._columns[self._first_code - 2]
+        old = last < (threshold[key] if isinstance(threshold, np.ndarray) else threshold)
         if 3 * int(old.sum()) >= len(old):
             self._keep(~old)
 
@@ -254,6 +250,3 @@ class Log(EventColumns):
     def cell_bytes(self) -> int:
         """A slice keeps nothing of its own; each event costs eight bytes per column."""
         return 0
-
-    def load(self, arrays: dict[str, np.ndarray], slots: np.ndarray, keys: int) -> None:
-        self._read(arrays, keys)

@@ -43,6 +43,8 @@ def read(reader: Reader, engine: Aligned, about: dict[str, Any], prefix: str) ->
     _check_slices(engine, starts, ends)
     engine.resize(len(starts) + 8, max(1, keys), slice(0, 0))
     engine.slices.restore(starts, ends, len(starts) + 8)
+    if engine.spans is not None:
+        spanning.adopt_logs(reader, engine, prefix)
     common.read_stores(reader, engine, prefix, len(starts), keys)
     if engine.spans is not None:
         spanning.read(reader, engine, prefix)

@@ -83,6 +83,12 @@ class Reader:
         """All arrays whose names begin with `prefix`, by the rest of their names."""
         return {n[len(prefix) :]: self.array(n) for n in self._entries if n.startswith(prefix)}
 
+    def rename(self, old: str, new: str) -> None:
+        """Read what has the prefix `old` under the prefix `new`, instead of what was there."""
+        moved = {new + n[len(old) :]: entry for n, entry in self._entries.items() if n.startswith(old)}
+        self._entries = {n: e for n, e in self._entries.items() if not n.startswith((old, new))} | moved
+        self._unread = set(self._entries) & (self._unread | set(moved))
+
     def require_all_read(self) -> None:
         if self._unread:
             raise StateError(f"the snapshot has a part that nobody reads: {min(self._unread)!r}")

@@ -1,4 +1,4 @@
-"""What the section of an engine for windows of time has of span events: what goes on from before, and logs of single events."""
+"""What the section of an engine for windows of time has of span events: what goes on from before the first slice."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from windrow.engine.columns import whole
 from windrow.engine.engine import Engine
+from windrow.engine.partials import SpanLog
 from windrow.engine.snapshot.parts import Reader, Writer
 from windrow.engine.spanning.open_events import ARRAYS
 from windrow.engine.spanning.span_input import SpanInput
@@ -20,9 +21,6 @@ def write(writer: Writer, engine: Engine, prefix: str) -> None:
     for i, carry in enumerate(spans.carries):
         for name, array in carry.save(np.zeros(1, np.int64), engine.keys.count).items():
             writer.array(f"{prefix}carry {i} {name}", array)
-    for i, log in enumerate(spans.logs_in_order):
-        for name, array in log.save().items():
-            writer.array(f"{prefix}kept {i} {name}", array)
 
 
 def read(reader: Reader, engine: Engine, prefix: str) -> None:
@@ -32,10 +30,17 @@ def read(reader: Reader, engine: Engine, prefix: str) -> None:
     try:
         for i, carry in enumerate(spans.carries):
             carry.load(reader.arrays(f"{prefix}carry {i} "), np.zeros(1, np.int64), keys)
-        for i, log in enumerate(spans.logs_in_order):
-            log.load(reader.arrays(f"{prefix}kept {i} "), keys)
     except ValueError as problem:
         raise StateError(f"what goes on in the snapshot: {problem}") from problem
+
+
+def adopt_logs(reader: Reader, engine: Engine, prefix: str) -> None:
+    """Let logs of single events be read as stores: up to version 5 they came beside stores that held nothing."""
+    late = engine.settings.mode == "update"
+    logs = (i for i, store in enumerate(engine.binding.in_order, late) if isinstance(store, SpanLog))
+    for number, i in enumerate(logs):
+        if reader.has(f"{prefix}kept {number} c0"):
+            reader.rename(f"{prefix}kept {number} ", f"{prefix}store {i} ")
 
 
 def write_input(writer: Writer, spans: SpanInput) -> None:

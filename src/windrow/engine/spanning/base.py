@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     import numpy as np
-    import pyarrow as pa
 
-    from windrow.engine.binding import Answer
     from windrow.engine.partials import Numbers, Store
     from windrow.engine.staging import Staged
     from windrow.engine.windows import ClosedWindows
@@ -28,14 +26,6 @@ class SpanState(Protocol):
     def carries(self) -> Sequence[Numbers]:
         """What goes on from before the first slice."""
 
-    @property
-    def logs_in_order(self) -> Sequence[Any]:
-        """The events that are kept one by one."""
-
-    @property
-    def nbytes(self) -> int:
-        """How much is kept outside the arena."""
-
     def too_late(self, incoming: Any) -> tuple[np.ndarray, np.ndarray] | None:
         """As `Engine.too_late`."""
 
@@ -48,19 +38,13 @@ class SpanState(Protocol):
     def holders(self, store: Store) -> Sequence[Any]:
         """Everything that holds codes of the events of a store."""
 
-    def is_merged(self, store: Store) -> bool:
-        """Whether windows are merged from partials; if not, `answer` reads single events."""
-
-    def answer(self, answer: Answer, due: ClosedWindows, rows: Any, decoders: Any) -> pa.Array:
-        """As `Engine.answer`."""
-
     def merged(self, store: Numbers, due: ClosedWindows, slots: np.ndarray, keys: int) -> Any:
         """The partials of windows x keys: of what begins in the slices of each, and the carry-over of its first slice."""
 
     def prepare_evict(self, threshold: Tick) -> None:
         """Find the carry-over behind the slices that begin before `threshold`; this may fail."""
 
-    def evict(self, threshold: Tick) -> None:
+    def evict(self) -> None:
         """Go on to a watermark: those slices will be gone."""
 
     def forget_fresh(self) -> Sequence[Numbers]:

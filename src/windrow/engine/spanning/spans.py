@@ -8,7 +8,7 @@
 
 Each event of a window is in one of the two, and in one only, so that nothing is counted twice (the aim of the two-part
 slices of Suzanne et al., section 3.2.2). What begins is folded and merged by the engine itself; beside it are a `carry_over`
-for each store, or a `span_log` of single events for aggregates that need them. Prorated events are `pieces`, which are folded
+for each store of numbers; aggregates that need single events have a `SpanLog` as their store. Prorated events are `pieces`, which are folded
 where they lie; a carry-over then counts which windows exist, and no more.
 """
 
@@ -19,7 +19,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from windrow.engine.aligned import Aligned
 from windrow.engine.arrays import as_run
@@ -28,7 +27,7 @@ from windrow.engine.completeness import first_start, next_after
 from windrow.engine.edges import edges_in, estimate, neighbours, stretched
 from windrow.engine.engine import Foldable, Merged, inputs_of
 from windrow.engine.input_batches import BEGINS, ENDS, CarryOver, EventBatch, PartialBatch
-from windrow.engine.partials import Numbers, Store
+from windrow.engine.partials import Numbers, SpanLog, Store
 from windrow.engine.spanning.carry_over import Crossings, Differences
 from windrow.engine.spanning.pieces import pieces
 from windrow.engine.spanning.placing import (
@@ -42,13 +41,11 @@ from windrow.engine.spanning.placing import (
     step_of,
     table_of,
 )
-from windrow.engine.spanning.span_log import SpanLog
 from windrow.engine.staging import Staged
 from windrow.engine.store_compatibility import has_exact_inverse
 from windrow.engine.windows import ClosedWindows
 from windrow.errors import LimitError, QueryError
 from windrow.measure import Tick
-from windrow.planner.spanning import can_carry_over
 from windrow.planner.window_set import WindowSet
 
 
@@ -62,7 +59,6 @@ class Spans:
         self.carry_overs: dict[int, Differences | Crossings] = {
             id(store): Differences(store) for store in (engine.fresh, engine.presence)
         }
-        self.logs: dict[int, SpanLog] = {}
         self._crossed: tuple[ClosedWindows, bool, np.ndarray, np.ndarray] | None = None
         self._carries: list[Callable[[], None]] = []
         # Slices of elsewhere are made for what goes on before it is known up to when.
@@ -74,12 +70,8 @@ class Spans:
     def _accompany(self, answer: Answer) -> None:
         """Give a store what it needs for events that go on, which pieces do not."""
         store = answer.store
-        if self._prorated or id(store) in self.carry_overs or id(store) in self.logs:
+        if self._prorated or id(store) in self.carry_overs or not isinstance(store, Numbers):
             return
-        if not can_carry_over(answer.bound.partial):
-            self.logs[id(store)] = SpanLog(answer.bound.kinds, self._engine.measure.dtype)
-            return
-        assert isinstance(store, Numbers)
         exact = has_exact_inverse(answer.bound)
         self.carry_overs[id(store)] = Differences(store) if exact else Crossings.beside(store)
 
@@ -99,22 +91,10 @@ class Spans:
         return [each.carry for each in self._differences]
 
     @property
-    def logs_in_order(self) -> list[SpanLog]:
-        """The events kept one by one, in an order that depends on the query alone."""
-        stores = map(id, self._engine.binding.in_order)
-        return [self.logs[store] for store in stores if store in self.logs]
-
-    @property
     def stores(self) -> list[Numbers]:
         return [store for each in self._in_order for store in each.stores]
 
-    @property
-    def nbytes(self) -> int:
-        return sum(log.nbytes for log in self.logs.values())
-
     def holders(self, store: Store) -> Sequence[Any]:
-        if id(store) in self.logs:
-            return (self.logs[id(store)],)
         beside = self.carry_overs.get(id(store))
         return (store,) if beside is None else (store, *beside.stores)
 
@@ -131,7 +111,7 @@ class Spans:
         if isinstance(incoming, PartialBatch):
             self._join(incoming, staged)
             return
-        self._require_room(len(incoming))
+        self._engine.require_room(len(incoming))
         placed, grid = self._place(incoming, staged)
         if self._prorated:
             staged.on_commit(partial(self._fold_pieces, incoming, grid))
@@ -150,7 +130,7 @@ class Spans:
 
     def _foldable(self, events: EventBatch, staged: Staged) -> Foldable:
         engine = self._engine
-        stamps = events.arrivals if engine.binding.needs_arrival or self.logs else events.times[:0]
+        stamps = events.arrivals if engine.binding.needs_arrival else events.times[:0]
         return Foldable(engine.encode(events.batch, staged), events.times, stamps, events.rows)
 
     def carry_on(self, events: EventBatch) -> Staged:
@@ -178,7 +158,7 @@ class Spans:
             each.forget()
 
     def targets(self, store: Store, segments: Any) -> list[tuple[Any, Any]]:
-        if id(store) in self.logs:
+        if isinstance(store, SpanLog):
             return []
         beside = self.carry_overs.get(id(store))
         return [(store, segments)] if beside is None else [(store, segments.begin), *beside.targets(segments)]
@@ -311,37 +291,27 @@ class Spans:
     def _log(self, foldable: Foldable, events: EventBatch, only: Container[int] | None = None) -> None:
         """Keep the events themselves where an aggregate needs them; in the logs `only`, known by their ids."""
         assert events.lasts is not None
-        for (_, columns), store in self._engine.binding.stores.items():
-            log = self.logs.get(id(store))
-            if log is not None and (only is None or id(log) in only):
+        owners = np.zeros(len(events), np.int64) if events.numbers is None else events.numbers
+        known = (owners, events.times, events.lasts, foldable.stamps)
+        for columns, log in self._engine.binding.logs:
+            if isinstance(log, SpanLog) and (only is None or id(log) in only):
                 rows, inputs = inputs_of(foldable.encoded, columns)
                 which = np.arange(len(events)) if rows is None else rows
-                owners = np.zeros(len(events), np.int64) if events.numbers is None else events.numbers
-                known = (owners, events.times, events.lasts, foldable.stamps)
                 taken = [*(column[which] for column in known), *inputs]
                 if events.going is None:
                     log.take(taken)
                 else:
-                    log.take_pieces(events.going.where(which), taken)
+                    log.take_pieces(events.going.since[which], events.going.on[which], taken)
 
     def introduce(self, events: EventBatch) -> None:
         """Know open events in logs that are empty: they are of aggregates that were added since."""
-        new = {id(log): log for log in self.logs.values() if not log.held}
+        new = {id(log) for _, log in self._engine.binding.logs if not log.held}
         if new:
             engine = self._engine
             events.number(engine.keys, Staged())
             engine.make_room_for_keys()
             foldable = Foldable(engine.encode(events.batch), events.times, events.arrivals)
             self._log(foldable, events, only=new)
-
-    def _require_room(self, count: int) -> None:
-        held, room = sum(log.held + count for log in self.logs.values()), self._engine.settings.max_slices
-        if held > room:
-            raise LimitError(
-                f"{held:,} values would be kept one by one, more than the limit of max_slices="
-                f"{room:,}; nothing of this batch was taken: advance the watermark more often, "
-                "or raise max_slices"
-            )
 
     # -- slices of elsewhere ---------------------------------------------------------------------
 
@@ -420,11 +390,9 @@ class Spans:
                 each.behind(starts, slots, keys) for each in self._differences if each is not fresh
             ]
 
-    def evict(self, threshold: Tick) -> None:
+    def evict(self) -> None:
         for carry in self._carries:
             carry()
-        for log in self.logs.values():
-            log.evict_before(threshold)
 
     def merged(self, store: Numbers, due: ClosedWindows, slots: np.ndarray, keys: int) -> Merged:
         fields, n = store.merge(due, slots, keys)
@@ -447,12 +415,6 @@ class Spans:
         store.loop("absorb_rows")(cells, *more, counts, *fields, n)
         return fields, n
 
-    def answer(self, answer: Answer, due: ClosedWindows, rows: Any, decoders: Any) -> pa.Array:
-        return self.logs[id(answer.store)].answer(answer.bound, due, rows, decoders)
-
-    def is_merged(self, store: Store) -> bool:
-        return id(store) not in self.logs
-
     def forget_fresh(self) -> list[Numbers]:
         beside = self.carry_overs[id(self._engine.fresh)]
         assert isinstance(beside, Differences)
@@ -465,16 +427,13 @@ class Spans:
         live: np.ndarray = beside.carry.n[:count] > 0
         for store in beside.stores:
             live |= store.n.reshape(-1, store.stride)[self._engine.slices.slots, :count].any(axis=0)
-        for log in self.logs.values():
+        for _, log in self._engine.binding.logs:
             live[log.owners()] = True
         return live
 
     def resize(self, stride: int, keys: np.ndarray | slice) -> None:
         for each in self._differences:
             each.repack(keys, stride)
-        if not isinstance(keys, slice):
-            for log in self.logs.values():
-                log.renumber(keys)
 
     # -- queries that change while they run ------------------------------------------------------
 
@@ -499,5 +458,4 @@ class Spans:
     def drop_removed(self) -> None:
         alive = {id(self._engine.fresh), *map(id, self._engine.binding.stores.values())}
         self.carry_overs = {known: each for known, each in self.carry_overs.items() if known in alive}
-        self.logs = {known: log for known, log in self.logs.items() if known in alive}
         self._arrange()

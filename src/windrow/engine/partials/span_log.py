@@ -17,14 +17,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Bound, Kind, Multiset, Scalars, Sketch
+from windrow.aggregates.base import Bound, Multiset, Scalars, Sketch
 from windrow.engine.cache import jit
 from windrow.engine.cutting import Cells
-from windrow.engine.input_batches import CarryOver
-from windrow.engine.partials import Multisets, store_for
-from windrow.engine.partials.logs import EventColumns
+from windrow.engine.partials.logs import Log
+from windrow.engine.partials.multisets import Multisets
 from windrow.engine.windows import ClosedWindows
-from windrow.measure import Tick
 
 
 @jit
@@ -62,24 +60,20 @@ def collect(row_key, begin, end, bounds, start, last, so_far, high, out):  # typ
     return count
 
 
-class SpanLog(EventColumns):
-    """Events of some columns: key, start, last instant, arrival number and codes."""
+class SpanLog(Log):
+    """Events of some columns: key, first and last instant, arrival number and codes."""
 
-    def __init__(self, kinds: tuple[Kind, ...], tick: np.dtype[Any]) -> None:
+    def __init__(self, kinds: tuple[str, ...], tick: np.dtype[Any]) -> None:
         super().__init__(kinds, tick, instants=2)
         self._so_far: np.ndarray | None = None
 
-    def take(self, columns: list[np.ndarray]) -> None:
-        """Keep events: key, start, last instant, arrival number and codes."""
-        self._waiting.append([columns[0].astype(np.int64), *columns[1:]])
-
-    def take_pieces(self, going: CarryOver, columns: list[np.ndarray]) -> None:
-        """Keep events that may go on, and let those end that were kept before."""
+    def take_pieces(self, since: np.ndarray, on: np.ndarray, columns: list[np.ndarray]) -> None:
+        """Keep events that may go `on` for ever, and let those end that were kept before (see `CarryOver`)."""
         _, starts, lasts, arrival = columns[:4]
-        new = going.since < starts
-        forever = np.where(going.on, np.iinfo(np.int64).max, lasts)
+        new = since < starts
+        forever = np.where(on, np.iinfo(np.int64).max, lasts)
         self.take([column[new] for column in (*columns[:2], forever, *columns[3:])])
-        over = ~new & ~going.on
+        over = ~new & ~on
         self.end(arrival[over], lasts[over])
 
     def end(self, arrival: np.ndarray, lasts: np.ndarray) -> None:
@@ -94,24 +88,16 @@ class SpanLog(EventColumns):
 
     def _settle(self) -> None:
         if self._waiting:
-            columns = self._joined()
-            order = np.lexsort((columns[3], columns[1], columns[0]))
-            self._columns = [column[order] for column in columns]
             self._so_far = None
+        super()._settle()
 
-    def owners(self) -> np.ndarray:
-        """The keys whose events are kept."""
-        return np.unique(np.concatenate([part[0] for part in (self._columns, *self._waiting)]))
+    def _keep(self, mask: np.ndarray) -> None:
+        super()._keep(mask)
+        self._so_far = None
 
-    def evict_before(self, threshold: Tick) -> None:
-        """Forget events that are over before `threshold`, once they are a third of all."""
-        self._settle()
-        over = self._columns[2] < threshold
-        if 3 * int(over.sum()) >= len(over):
-            self._keep(~over)
-            self._so_far = None
-
-    def answer(self, bound: Bound, due: ClosedWindows, rows: Any, decoders: list[Any]) -> pa.Array:
+    def answer(
+        self, bound: Bound, due: ClosedWindows, slots: np.ndarray, rows: Any, decoders: list[Any]
+    ) -> pa.Array:
         """The answer column of output rows, a window and a key each, of an aggregate that reads these events."""
         positions, high = self._events_of(due, rows)
         low = np.concatenate([[0], high[:-1]]) if len(high) else high
@@ -120,8 +106,7 @@ class SpanLog(EventColumns):
         if isinstance(partial, (Scalars, Sketch)):
             return self._lowered(bound, (low, high), inputs, self._stamps(partial, positions), decoders)
         if isinstance(partial, Multiset):
-            store = store_for(bound, self._tick)
-            assert isinstance(store, Multisets)
+            store = Multisets(floating=bound.kinds[0] == "f")
             store.repack(np.empty(0, np.int64), max(len(high), 1), 1, slice(0, 0))
             store.fold(Cells(np.repeat(np.arange(len(high)), high - low)), inputs, ())
             places = np.arange(len(high))
@@ -152,8 +137,7 @@ class SpanLog(EventColumns):
             collect(*where, out)
         return out[:count], high
 
-    def load(self, arrays: dict[str, np.ndarray], keys: int) -> None:
-        """The opposite of `save`; a ValueError if the arrays are not what `save` gives."""
-        self._read(arrays, keys)
+    def load(self, arrays: dict[str, np.ndarray], slots: np.ndarray, keys: int) -> None:
+        super().load(arrays, slots, keys)
         if np.any(self._waiting[0][2] < self._waiting[0][1]):
             raise ValueError("events end before they start")
