@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from pathlib import Path
 
 import pyarrow as pa
@@ -79,6 +80,32 @@ def test_a_session_of_version_3_goes_on() -> None:
 def test_other_windows_of_version_3_are_refused(name: str, windows: dict[str, wr.Window]) -> None:
     with pytest.raises(wr.StateError, match="share slices as they do not any more"):
         sessions(windows).restore((GOLDEN / f"version-3-{name}.snapshot").read_bytes())
+
+
+def test_span_events_of_version_3_go_on():
+    """Events 0 to 39 and 30 to 59 of three keys, event i in [i, i + 1 + 7 i mod 23); update mode, watermark 50."""
+    aggregates = {"n": wr.count(), "m": wr.median("x"), "s": wr.sum("x"), "c": wr.collect("name")}
+    span = wr.span("since", "until")
+    spans = wr.query(time=span, key="k", windows={"w": wr.sliding(20, every=5)}, aggregates=aggregates)
+    operator = spans.restore((GOLDEN / "version-3-spans.snapshot").read_bytes())
+    rows = operator.finish().to_pylist()
+    events = [
+        (i, i + 1 + i * 7 % 23, i % 3, i * i % 11, f"n{i % 5}") for i in sorted([*range(40), *range(30, 60)])
+    ]
+    for row in rows:
+        here = [e for e in events if e[2] == row["k"] and e[0] < row["end"] and e[1] > row["start"]]
+        values = [value for *_, value, _ in here]
+        assert row["n"] == len(here)
+        assert row["s"] == sum(values)
+        assert row["m"] == statistics.median(values)
+        assert row["c"] == [name for *_, name in here]
+    # Windows that end at or before the watermark were emitted before the snapshot was taken, and no event comes after it.
+    assert {(row["k"], row["start"]) for row in rows} == {
+        (key, start)
+        for start in range(35, 100, 5)
+        for key in range(3)
+        if any(e[2] == key and e[0] < start + 20 and e[1] > start for e in events)
+    }
 
 
 ORDERED = {
