@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pyarrow as pa
+import pytest
 
 import windrow as wr
+from tests.referee import check_steps
 
 
 def test_an_event_whose_own_session_would_be_final_is_late_though_it_touches_a_live_one() -> None:
@@ -48,3 +50,13 @@ def test_events_of_a_final_session_are_not_collected_again_by_one_that_lasts_acr
     op.process(pa.table({"a": [-100], "b": [600], "x": [7]}))
     (row,) = op.advance(700).to_pylist()
     assert (row["n"], row["all"]) == (1, [7])
+
+
+@pytest.mark.parametrize("mode", ["append", "update"])
+@pytest.mark.parametrize("window", [wr.snapshot(), wr.tumbling(1.0)], ids=str)
+def test_a_window_is_final_when_it_ends_by_the_watermark_less_the_lateness(window, mode):
+    """The window of the event at -1.0 ends a step of floating point behind it, and that plus 3.0 is rounded to 2.0."""
+    query = wr.query(time="time", windows={"w": window}, aggregates={"n": wr.count()})
+    first, late = (pa.table({"time": [time]}) for time in (2.0, -1.0))
+    steps = [("process", first), ("advance", 2.0), ("process", late), ("advance", 2.0)]
+    check_steps(query, steps, mode=mode, lateness=3.0)

@@ -4,7 +4,7 @@
               if all of them are final, it is late
     advance   windows whose end the watermark has reached are emitted
 
-A window is final once `watermark >= end + lateness`. In append mode it is emitted then, once. In
+A window is final once `end <= watermark - lateness` (with times of floating point, the difference is what is rounded). In append mode it is emitted then, once. In
 update mode it is emitted (`insert`, revision 0) once `watermark >= end`, and again (`update`) by each
 later advance before which a late event was added to it.
 
@@ -304,7 +304,7 @@ class ReferenceOperator:
 
     def _final(self, place: Place) -> bool:
         _, _, (_, end) = place
-        return self._watermark >= end + self._known().ticks(self._lateness, what="lateness")
+        return end <= self._horizon()
 
     def _add(self, event: Event, places: list[Place]) -> None:
         for place in places:
