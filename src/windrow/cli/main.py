@@ -27,7 +27,7 @@ INSTALL = {"yaml": _CLI, "rich": _CLI, "pyspark": _PIPELINES, "pandas": _PIPELIN
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     parser = argparse.ArgumentParser(prog="windrow", description="Window aggregates over event streams.")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(required=True, dest="command", metavar="COMMAND")
     pipeline = commands.add_parser(
         "pipeline",
         help="run a pipeline that a YAML file describes, on Spark",
@@ -50,12 +50,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     shown = pipeline.add_mutually_exclusive_group()
     shown.add_argument("--check", action="store_true", help="only say whether the file is sound")
     shown.add_argument("--explain", action="store_true", help="only say how the query would be computed")
+    warm = commands.add_parser(
+        "warm",
+        help="compile ahead what a query needs",
+        description="Compile ahead what the query of a pipeline needs, or all that is built in, into the folder that "
+        "WINDROW_CACHE_DIR names (default: ~/.cache/windrow).",
+    )
+    warm.add_argument("file", metavar="FILE", nargs="?", help="the YAML file of a pipeline")
+    warm.add_argument("--all", dest="everything", action="store_true", help="all windows and aggregates")
+    warm.add_argument(
+        "--portable",
+        metavar="DIR",
+        help="into this folder, for any processor of this kind; it can be carried along",
+    )
     given = list(sys.argv[1:] if arguments is None else arguments)
-    asked = parser.parse_args(given)
+    asked = vars(parser.parse_args(given))
     try:
+        if asked.pop("command") == "warm":
+            from windrow.cli.warm import warm_command
+
+            return warm_command(**asked)
         from windrow.cli.pipeline import Command, pipeline_command
 
-        return pipeline_command(Command(**vars(asked), given=tuple(given)))
+        return pipeline_command(Command(**asked, given=tuple(given)))
     except ModuleNotFoundError as missing:
         package = str(missing.name).partition(".")[0]
         if package not in INSTALL:

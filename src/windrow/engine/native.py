@@ -146,11 +146,19 @@ class _Kept:
         self.cache_path = str(folder.cache_directory())
 
     def _file(self, types_: Any, codegen: Any) -> str:
-        return f"{self._name}-{folder.text_hash(f'{types_}{codegen.magic_tuple()}')}.bin"
+        return self._named(types_, codegen.magic_tuple())
+
+    def _named(self, types_: Any, processor: tuple[str, str, str]) -> str:
+        return f"{self._name}-{folder.text_hash(f'{types_}{processor}')}.bin"
+
+    def _files(self, types_: Any, context: Any) -> tuple[str, str]:
+        """The code for this processor, and that for any of its kind, which may have been carried here."""
+        codegen = context.codegen()
+        return self._file(types_, codegen), self._named(types_, (codegen.magic_tuple()[0], "generic", ""))
 
     def holds(self, types_: Any, context: Any) -> bool:
         """Whether there is code for arguments of these types."""
-        return folder.holds(self._file(types_, context.codegen()))
+        return any(map(folder.holds, self._files(types_, context)))
 
     def claimed(self, types_: Any, context: Any, patience: float) -> AbstractContextManager[bool]:
         """As `folder.claimed`, for arguments of these types."""
@@ -158,7 +166,7 @@ class _Kept:
 
     def load_overload(self, types_: Any, context: Any) -> Any:
         context.refresh()
-        found = folder.read(self._file(types_, context.codegen()))
+        found = next(filter(None, map(folder.read, self._files(types_, context))), None)
         try:
             return None if found is None else CompileResult._rebuild(context, *pickle.loads(found))
         except (AttributeError, ImportError, TypeError, ValueError, EOFError, pickle.UnpicklingError):
