@@ -24,11 +24,11 @@ import windrow as wr
 from benchmarks.support.harness import SCALES, Figure, Line, Scale, Table, at_most
 from windrow.aggregates.base import Aggregate
 from windrow.aggregates.extremes import PLAIN
-from windrow.engine.cutting import Cells
+from windrow.engine.aligned.cutting import Cells
+from windrow.engine.functions.store_compatibility import chosen
 from windrow.engine.partials import Numbers, store_for
 from windrow.engine.spanning.carry_over import Crossings, Extent, crossed_by
 from windrow.engine.spanning.placing import Ranges
-from windrow.engine.store_compatibility import chosen
 from windrow.engine.windows import ClosedWindows
 from windrow.planner import rolling
 from windrow.planner.merging import COSTS, NAMES, Load, combines, form_of, possible, width_of

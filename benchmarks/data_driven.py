@@ -20,7 +20,7 @@ from benchmarks.support.beside import NOTE, RATIO, Case, answer, line, require_s
 from benchmarks.support.harness import Line, Scale, Table, at_least
 from benchmarks.support.streams import Stream, drive, readings
 from tests.referee import oracle
-from windrow.engine.compiler import InterpretedWarning
+from windrow.compiling.compiler import InterpretedWarning
 from windrow.testing import assert_same
 
 TARGET = at_least("M events/s", 50)

@@ -21,7 +21,7 @@ import windrow as wr
 from benchmarks.support.harness import Figure, Line, Scale, Table, at_most, race, rate
 from benchmarks.support.streams import TIME, Stream, drain, drive, one_key
 from benchmarks.windows import windows_query
-from windrow.engine import native
+from windrow.compiling import native
 
 
 @contextmanager

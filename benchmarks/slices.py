@@ -23,7 +23,7 @@ import pyarrow as pa
 
 import windrow as wr
 from benchmarks.support.harness import Figure, Line, Scale, Table, at_most
-from windrow.engine.compiler import InterpretedWarning
+from windrow.compiling.compiler import InterpretedWarning
 from windrow.engine.operator import Operator
 
 CUTTY = "Cutty, Table 1"

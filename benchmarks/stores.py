@@ -18,7 +18,7 @@ import windrow as wr
 from benchmarks.choice import seconds
 from benchmarks.support.harness import Figure, Line, Scale, Table, at_least, at_most, race, rate
 from windrow.aggregates.base import Aggregate
-from windrow.engine.bound_kernels import compiled, operations_of
+from windrow.engine.functions.bound_kernels import compiled, operations_of
 from windrow.rolling import Rolling
 from windrow.rolling.loops import slide_by_one
 from windrow.rolling.out_of_order import BY_TIME, slide_to_greatest

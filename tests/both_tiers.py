@@ -14,9 +14,9 @@ from unittest.mock import patch
 
 import numpy as np
 
-from windrow.engine import cache
-from windrow.engine.cache import Kernel
-from windrow.engine.fingerprint import names_in
+from windrow.compiling import tiers as cache
+from windrow.compiling.fingerprint import names_in
+from windrow.compiling.tiers import Kernel
 
 
 @contextmanager

@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from windrow.engine import compiler
-from windrow.engine.bound_kernels import Operations
-from windrow.engine.fingerprint import names_in
+from windrow.compiling import compiler
+from windrow.compiling.fingerprint import names_in
+from windrow.engine.functions.bound_kernels import Operations
 from windrow.stores import operations
 from windrow.stores.base import Store
 

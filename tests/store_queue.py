@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate, require_aggregate
-from windrow.engine.store_compatibility import require_pairing
+from windrow.engine.functions.store_compatibility import require_pairing
 from windrow.errors import DataError, LimitError, QueryError
 from windrow.rolling import held
 from windrow.rolling.held import Held, Rows

@@ -57,7 +57,7 @@ query = wr.query(time="t", key="k", windows={{"w": {window}}}, aggregates=aggreg
 assert query.run(table)["n"].to_pylist()
 print(*sys.modules)
 """
-COMPILER = {"numba", "llvmlite", "windrow.engine.native", "windrow.engine.checking"}
+COMPILER = {"numba", "llvmlite", "windrow.compiling.native", "windrow.compiling.checking"}
 ARROW = {"pyarrow.acero", "pyarrow.dataset"}
 ORDERED, SESSIONS, SPANS = (
     f"windrow.engine.{part}" for part in ("ordered.engine", "runs.engine", "spanning.spans")

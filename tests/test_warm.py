@@ -23,7 +23,7 @@ sink: {console: {}}
 """
 RUN = """
 import gc, numpy as np, pyarrow as pa, windrow as wr
-from windrow.engine.cache import Kernel
+from windrow.compiling.tiers import Kernel
 times = pa.array(np.arange(3_000) * 10**6, pa.timestamp("us", "UTC"))
 table = pa.table({"ts": times, "user": ["a", "b", "c"] * 1_000, "amount": np.arange(3_000.0)})
 aggregates = {"n": wr.count(), "total": wr.sum("amount")}

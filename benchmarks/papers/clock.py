@@ -26,8 +26,8 @@ from numba import types
 from benchmarks.papers.native import native
 from benchmarks.papers.pba.handing import PUBLISHED, second_thread
 from windrow.aggregates.base import Aggregate
-from windrow.engine.bound_kernels import Operations, compiled, operations_of
-from windrow.engine.compiler import kernel
+from windrow.compiling.compiler import kernel
+from windrow.engine.functions.bound_kernels import Operations, compiled, operations_of
 from windrow.stores import STORES
 from windrow.stores.base import Store
 from windrow.stores.operations import evict, insert, lift, put, query

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from windrow.engine.cache import Kernel
-from windrow.engine.native import loop
+from windrow.compiling.native import loop
+from windrow.compiling.tiers import Kernel
 
 
 def native(kernel: Kernel) -> Any:

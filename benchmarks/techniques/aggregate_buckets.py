@@ -31,8 +31,8 @@ from benchmarks.techniques.rows import Rows
 from benchmarks.techniques.sessions import Over, Placed
 from benchmarks.techniques.wheel import Wheel, number_at
 from benchmarks.techniques.wheeled import NO_KEYS, Wheeled, fold_run
-from windrow.engine.cache import jit
-from windrow.engine.cutting import run_end
+from windrow.compiling.tiers import jit
+from windrow.engine.aligned.cutting import run_end
 from windrow.measure import Tick
 from windrow.planner.window_set import WindowSet
 

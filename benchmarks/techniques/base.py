@@ -29,9 +29,9 @@ from benchmarks.techniques.sessions import OpenSessions, Over, Placed, static_se
 from windrow.aggregates.user import UserAggregate
 from windrow.durations import DurationLike
 from windrow.engine.binding import Answer
-from windrow.engine.columns import shown
 from windrow.engine.engine import Engine
-from windrow.engine.input_batches import EventBatch, PartialBatch
+from windrow.engine.intake.batches import EventBatch, PartialBatch
+from windrow.engine.intake.columns import shown
 from windrow.engine.operator import Operator
 from windrow.engine.partials import Store
 from windrow.engine.results import WINDOW_TYPE

@@ -33,9 +33,9 @@ from benchmarks.techniques.partials import Cells, events
 from benchmarks.techniques.rows import Rows
 from benchmarks.techniques.slice_tree import SliceTree, append, rows_of
 from benchmarks.techniques.wheeled import NO_KEYS
-from windrow.engine.cache import jit
-from windrow.engine.cutting import run_end
-from windrow.engine.edges import Edges
+from windrow.compiling.tiers import jit
+from windrow.engine.aligned.cutting import run_end
+from windrow.engine.aligned.edges import Edges
 from windrow.engine.windows import first_ending_after
 from windrow.measure import Tick
 from windrow.planner.window_set import fuse

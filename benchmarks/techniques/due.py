@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.techniques.sessions import Over
-from windrow.engine.cache import jit
+from windrow.compiling.tiers import jit
 from windrow.engine.windows import first_ending_after
 from windrow.measure import Tick
 from windrow.planner.window_set import WindowSet

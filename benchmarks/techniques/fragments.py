@@ -21,8 +21,8 @@ from benchmarks.techniques.partials import events
 from benchmarks.techniques.rows import Rows
 from benchmarks.techniques.wheel import number_at
 from benchmarks.techniques.wheeled import NO_KEYS, Wheeled, fold_run
-from windrow.engine.cache import jit
-from windrow.engine.cutting import run_end
+from windrow.compiling.tiers import jit
+from windrow.engine.aligned.cutting import run_end
 from windrow.engine.windows import first_ending_after
 from windrow.measure import Tick
 from windrow.stores.operations import combine, load, put

@@ -13,8 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Multiset
+from windrow.engine.aligned.cutting import Cells as Placed
 from windrow.engine.binding import Answer
-from windrow.engine.cutting import Cells as Placed
 from windrow.engine.partials import Multisets
 from windrow.engine.windows import ClosedWindows
 

@@ -26,8 +26,8 @@ from benchmarks.techniques.partials import events
 from benchmarks.techniques.rows import Rows
 from benchmarks.techniques.slice_tree import SliceTree, append, rows_of
 from benchmarks.techniques.wheeled import NO_KEYS
-from windrow.engine.cutting import run_end
-from windrow.engine.edges import Edges
+from windrow.engine.aligned.cutting import run_end
+from windrow.engine.aligned.edges import Edges
 from windrow.measure import Tick
 from windrow.stores.operations import combine, lift, load, put
 

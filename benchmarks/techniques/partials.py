@@ -25,9 +25,9 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Bound, Scalars, Sketch
+from windrow.compiling.compiler import bound as bind
 from windrow.engine.binding import Answer, Binding
-from windrow.engine.bound_kernels import Operations, compiled_with, operations_of
-from windrow.engine.compiler import bound as bind
+from windrow.engine.functions.bound_kernels import Operations, compiled_with, operations_of
 from windrow.engine.partials.scalars import lower_values
 from windrow.errors import DataError, QueryError
 from windrow.stores import operations

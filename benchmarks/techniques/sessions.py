@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from windrow.engine.cache import jit
+from windrow.compiling.tiers import jit
 from windrow.measure import Measure, Tick
 from windrow.windows.base import Window
 from windrow.windows.session import Session

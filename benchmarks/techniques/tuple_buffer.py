@@ -27,7 +27,7 @@ from benchmarks.techniques.partials import events
 from benchmarks.techniques.rows import Rows
 from benchmarks.techniques.sessions import Over
 from benchmarks.techniques.tuples import Tuples
-from windrow.engine.cache import jit
+from windrow.compiling.tiers import jit
 from windrow.measure import INT64_MAX, Tick
 from windrow.stores.operations import combine, lift, load, put
 

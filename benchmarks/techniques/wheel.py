@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from windrow.engine.cache import jit
+from windrow.compiling.tiers import jit
 from windrow.errors import LimitError
 
 

@@ -179,7 +179,7 @@ class Query(QuerySpec):
         >>> print(q.explain().splitlines()[0])
         1 window, 1 aggregate, one pass over 'ts'
         """
-        from windrow.engine.store_compatibility import has_exact_inverse
+        from windrow.engine.functions.store_compatibility import has_exact_inverse
         from windrow.planner.explain import explain
         from windrow.planner.plan import Plan
 

@@ -16,7 +16,7 @@ import windrow as wr
 import windrow.policies as wp
 from windrow.rolling import Rolling
 
-pytestmark = pytest.mark.filterwarnings("ignore::windrow.engine.compiler.InterpretedWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::windrow.compiling.compiler.InterpretedWarning")
 HIGHEST, LOWEST = 2**63 - 1, -(2**63)
 
 

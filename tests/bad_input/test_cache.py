@@ -22,7 +22,7 @@ print(sorted(map(str, q.run(table).to_pylist())))
 
 ONE_LOOP = """
 import numpy as np
-from windrow.engine.cutting import in_order
+from windrow.engine.aligned.cutting import in_order
 print(in_order(np.arange(5)))
 """
 # To the administrator nothing is read-only, and no test fills a disk: so files that cannot be written are imitated.

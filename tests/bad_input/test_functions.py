@@ -9,7 +9,7 @@ import pytest
 from bad_input.support import counts, query, stream
 
 import windrow as wr
-from windrow.engine.compiler import InterpretedWarning
+from windrow.compiling.compiler import InterpretedWarning
 
 
 def lift_but_seven(x):
@@ -176,7 +176,7 @@ def test_a_function_that_cannot_be_compiled_is_interpreted_with_one_warning():
     assert "'digits'" in str(mine[0].message)
 
 
-@pytest.mark.filterwarnings("ignore::windrow.engine.compiler.InterpretedWarning")
+@pytest.mark.filterwarnings("ignore::windrow.compiling.compiler.InterpretedWarning")
 @pytest.mark.parametrize(
     "aggregate",
     [own(lift=abs), own(combine=max), own(lower=float)],

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import windrow as wr
 from tests.referee import answers, assert_same
-from windrow.engine.cutting import MANY_IN_A_SLICE, Cells, cut, cut_by_slices
+from windrow.engine.aligned.cutting import MANY_IN_A_SLICE, Cells, cut, cut_by_slices
 from windrow.testing import replay
 
 edge_lists = st.one_of(

@@ -12,7 +12,7 @@ from profiles import examples
 
 import windrow as wr
 from tests.referee import answers, assert_same
-from windrow.engine.edges import edges_around, edges_between, edges_in, neighbours
+from windrow.engine.aligned.edges import edges_around, edges_between, edges_in, neighbours
 from windrow.measure import Measure
 from windrow.planner.window_set import WindowSet, fuse
 

@@ -12,10 +12,10 @@ from specimens import AGGREGATES as ALL
 from specimens import ALTERNATING, GROUPS, SEQUENCES, TOTAL, fixed_stream
 
 import windrow as wr
-from windrow.engine.aligned import Aligned
+from windrow.engine.aligned.engine import Aligned
 from windrow.engine.ordered.engine import Ordered
 from windrow.engine.partials import Log, Multisets, Numbers
-from windrow.engine.runs.engine import Sessions
+from windrow.engine.sessions.engine import Sessions
 from windrow.engine.windows import ClosedWindows
 from windrow.planner.merging import NAMES, possible
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
 
-from windrow.engine import keys as module
-from windrow.engine.keys import Keys, bytes_of, in_words
+from windrow.engine.intake import keys as module
+from windrow.engine.intake.keys import Keys, bytes_of, in_words
 
 VALUES = {
     pa.int8(): st.integers(-128, 127),

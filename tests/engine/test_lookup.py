@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
 
-from windrow.engine.lookup import first_not_before, lookup
+from windrow.engine.aligned.lookup import first_not_before, lookup
 
 INTEGERS = st.integers(-1000, 1000) | st.sampled_from([-(2**62), 2**62, -(2**40), 2**40])
 FLOATS = st.floats(-1e6, 1e6) | st.sampled_from([-1e300, 1e300, 1e-300, 0.1])

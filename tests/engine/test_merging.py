@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import windrow as wr
-from windrow.engine.cutting import Cells
+from windrow.engine.aligned.cutting import Cells
 from windrow.engine.partials import store_for
 from windrow.engine.partials.merging import LOOPS
 from windrow.engine.windows import ClosedWindows

@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 import pytest
 
 import windrow as wr
-from windrow.engine.compiler import InterpretedWarning
-from windrow.engine.predicates import Condition
+from windrow.compiling.compiler import InterpretedWarning
+from windrow.engine.intake.predicates import Condition
 from windrow.windows.predicate import parse_predicate
 
 BATCH = pa.record_batch(

@@ -11,7 +11,7 @@ import pytest
 from sequences import Engine, discretized, schema_of
 
 import windrow as wr
-from windrow.engine.compiler import InterpretedWarning
+from windrow.compiling.compiler import InterpretedWarning
 from windrow.engine.sequence import discretizer_for
 from windrow.measure import Measure
 
@@ -147,7 +147,7 @@ INTERPRETED_NONSENSE = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::windrow.engine.compiler.InterpretedWarning")
+@pytest.mark.filterwarnings("ignore::windrow.compiling.compiler.InterpretedWarning")
 @pytest.mark.parametrize("case", INTERPRETED_NONSENSE)
 def test_nonsense_of_an_interpreted_step_is_named_with_its_event(case):
     step, state, problem = INTERPRETED_NONSENSE[case]
@@ -213,7 +213,7 @@ def test_evictions_that_return_nonsense_are_refused_before_the_first_event(funct
         discretizer_for(wr.nondeterministic(**functions), INTEGERS, SCHEMA, name="w")
 
 
-@pytest.mark.filterwarnings("ignore::windrow.engine.compiler.InterpretedWarning")
+@pytest.mark.filterwarnings("ignore::windrow.compiling.compiler.InterpretedWarning")
 def test_interpreted_evictions_are_checked_too():
     one = engine(wr.nondeterministic(evict=lambda rows: 0, trigger=lambda x: uncompilable(x)))
     with pytest.raises(wr.UserFunctionError, match="returned 0, which is not a boolean, at time 0"):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from profiles import examples
 
-from windrow.engine.slices import Slices
+from windrow.engine.aligned.slices import Slices
 
 
 def check(slices, model):

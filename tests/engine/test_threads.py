@@ -19,8 +19,8 @@ from profiles import examples
 import windrow as wr
 from tests.referee import answers, assert_same
 from tests.referee.strategies import SIGNALS, kinds_of_windows, mixed_queries, queries, streams
+from windrow.compiling.compiler import InterpretedWarning
 from windrow.engine import bounded, threads
-from windrow.engine.compiler import InterpretedWarning
 from windrow.engine.operator import Operator
 from windrow.errors import DataError, QueryError, UserFunctionError
 

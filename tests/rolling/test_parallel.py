@@ -18,7 +18,7 @@ from patience import PATIENCE
 from profiles import NIGHTLY
 
 import windrow as wr
-from windrow.engine.bound_kernels import operations_of
+from windrow.engine.functions.bound_kernels import operations_of
 from windrow.rolling import Rolling, answering, held, parallel
 
 # One that selects, one with an inverse, one that depends on order, one with arrays; at night two of several numbers.

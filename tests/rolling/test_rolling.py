@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from interpreted import interpreted
 
 import windrow as wr
-from windrow.engine.compiler import InterpretedWarning
+from windrow.compiling.compiler import InterpretedWarning
 from windrow.errors import DataError, QueryError, UserFunctionError
 from windrow.rolling import Rolling, held, ranges
 from windrow.stores import STORES

@@ -19,7 +19,7 @@ import windrow as wr
 from tests.referee import assert_same
 from tests.referee.strategies import in_ticks
 from windrow.engine.exchange import slice_schema
-from windrow.engine.intake import NO_EDGES, NO_TIME
+from windrow.engine.intake.bad_rows import NO_EDGES, NO_TIME
 from windrow.query import Query
 from windrow.spark import pushdown
 

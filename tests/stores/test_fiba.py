@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow.engine.compiler import bound
+from windrow.compiling.compiler import bound
 from windrow.stores import fiba, operations
 from windrow.stores.fiba import layout
 from windrow.stores.fiba.layout import (

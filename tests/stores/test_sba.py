@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windrow.engine.compiler import bound
+from windrow.compiling.compiler import bound
 from windrow.stores import operations
 from windrow.stores.chunks import chunk_of_rows
 from windrow.stores.pba import PBA, owed, relieved, until_asked

@@ -14,7 +14,7 @@ from interpreted import with_compiled_sketches
 from profiles import NIGHTLY
 
 from benchmarks.techniques import partials
-from windrow.engine import compiler
+from windrow.compiling import compiler
 
 # Loops that were put together before; not those of `partials`, which are compiled.
 _LOOPS: dict[Any, Any] = {}

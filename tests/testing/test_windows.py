@@ -36,7 +36,7 @@ def test_windows_that_keep_to_their_state_pass(window: Any, given: Any) -> None:
     check_window(window, **given, examples=15)
 
 
-@pytest.mark.filterwarnings("ignore::windrow.engine.compiler.InterpretedWarning")
+@pytest.mark.filterwarnings("ignore::windrow.compiling.compiler.InterpretedWarning")
 def test_a_function_that_remembers_what_is_not_its_state_is_found_with_the_events() -> None:
     seen = []
 

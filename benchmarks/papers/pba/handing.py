@@ -19,7 +19,7 @@ import numpy as np
 from numba import njit, types
 
 from benchmarks.papers.native import native
-from windrow.engine.bound_kernels import Operations, compiled
+from windrow.engine.functions.bound_kernels import Operations, compiled
 from windrow.stores.operations import combine, put
 from windrow.stores.pba import PBA
 from windrow.stores.sba import accumulate_left

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 import windrow as wr
 from windrow import QueryError
-from windrow.engine.cache import jit
+from windrow.compiling.tiers import jit
 from windrow.windows.rows import Rows
 
 

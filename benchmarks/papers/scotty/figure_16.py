@@ -22,7 +22,7 @@ from benchmarks.papers.contenders import CANNOT, CONTENDERS, SLICING
 from benchmarks.papers.experiment import Experiment, Outcome, Panel, Setting
 from benchmarks.support.harness import Figure, clocked
 from windrow import QueryError
-from windrow.engine.bound_kernels import compiled, operations_of
+from windrow.engine.functions.bound_kernels import compiled, operations_of
 from windrow.stores import STORES
 from windrow.stores.operations import evict, insert, lift, put, query
 

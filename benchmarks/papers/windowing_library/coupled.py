@@ -15,9 +15,9 @@ import pyarrow as pa
 from windrow.aggregates.numerics import add_float as add
 from windrow.aggregates.numerics import lift_float as lift
 from windrow.aggregates.numerics import lower_float as lower
-from windrow.engine.cache import jit
-from windrow.engine.columns import whole
-from windrow.engine.keys import Keys
+from windrow.compiling.tiers import jit
+from windrow.engine.intake.columns import whole
+from windrow.engine.intake.keys import Keys
 
 
 @jit

@@ -22,7 +22,7 @@ from benchmarks.techniques.partials import Partials
 from benchmarks.techniques.rows import Rows
 from benchmarks.techniques.spanning.places import NO_FLOOR, windows_over
 from windrow.engine.binding import Answer
-from windrow.engine.input_batches import EventBatch
+from windrow.engine.intake.batches import EventBatch
 from windrow.options import OperatorOptions
 from windrow.span import Span
 

@@ -10,7 +10,7 @@ one that comes after most others.
 
 from __future__ import annotations
 
-from windrow.engine.cache import jit
+from windrow.compiling.tiers import jit
 
 
 @jit

@@ -13,7 +13,7 @@ import numpy as np
 
 from benchmarks.techniques.fragments import fragment_at
 from benchmarks.techniques.wheel import number_at
-from windrow.engine.cache import jit
+from windrow.compiling.tiers import jit
 from windrow.engine.windows import first_ending_after
 
 NO_FLOOR = np.iinfo(np.int64).min

@@ -23,7 +23,7 @@ import numpy as np
 
 from benchmarks.techniques.spanning.base import Spanning, SpanTechnique, extent
 from benchmarks.techniques.tuple_buckets import Lists, end_of_list
-from windrow.engine.cache import jit
+from windrow.compiling.tiers import jit
 
 
 @jit

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from windrow.engine.folder import cache_directory
-from windrow.engine.jobs import Job
+from windrow.compiling.folder import cache_directory
+from windrow.compiling.jobs import Job
 from windrow.engine.warming import PORTABLE, built_in, compiled, jobs_of
 from windrow.errors import QueryError
 from windrow.pipelines.columns import avro_columns, sql_columns

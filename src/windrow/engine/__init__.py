@@ -1,25 +1,20 @@
 """The compiled, columnar engine: cut events into slices, fold them into partials, answer windows.
 
-    operator.py   the running operator; bounded.py is the same over bounded data
-    exchange.py   events to slices before they meet their operator; input_batches.py says what travels
-    intake.py     bad rows, told from good ones
-    columns.py    Arrow in: times as ticks, values as codes; numbers.py for what windows read
-    keys.py       key columns -> dense key numbers
+    operator.py   the running operator; bounded.py is the same over bounded data, threads.py on all cores
+    intake/       Arrow in: bad rows, times as ticks, values as codes, keys as dense numbers
     binding.py    a query fitted to the types of a table: which partials are kept
-    engine.py     what the engines of all kinds of windows share
-    aligned.py    windows of time: slices.py, edges.py, cutting.py, windows.py, completeness.py
-    ordered/      windows that depend on the order of events
-    runs/         sessions and snapshot windows
-    sequence/     windows that depend on the order of events: where they begin and end
-    predicates.py conditions on events
+    engine.py     what the engines of all kinds of windows share; engines.py names them
+    aligned/      windows of time
+    ordered/      windows that depend on the order of events; sequence/: where they begin and end
+    sessions/     sessions and snapshot windows
+    spanning/     span events, beside the slices of windows of time
     partials/     what a slice keeps: scalars, sketches, multisets, sequences
-    templates.py  the loops over partials, as source; compiler.py makes them fast, cache.py keeps them
-    integers.py   integers of user functions, which do not wrap around
-    emission.py   windows due -> a result table
-    threads.py    bounded data on all cores; pool.py has the threads
-    metrics.py    what an operator has counted
+    functions/    the functions of aggregates in loops
+    windows.py    windows that have closed, and the slices of each
+    emission.py   closed windows -> a result table; results.py is its schema
+    exchange.py   events to slices before they meet their operator
     snapshot/     the operator as bytes, and back
-    arrays.py, lookup.py    small tools
+    rehearsal.py, warming.py    which loops a query needs, compiled ahead
 
-Data meets them in about this order.
+Data meets them in about this order. What compiles loops is `windrow.compiling`.
 """

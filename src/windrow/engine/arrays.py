@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from windrow.engine.cache import jit
+from windrow.compiling.tiers import jit
 
 
 def ranges(low: np.ndarray, high: np.ndarray) -> np.ndarray:

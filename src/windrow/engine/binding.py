@@ -14,11 +14,11 @@ import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate, Bound, Scalars
 from windrow.aggregates.count import COUNT
-from windrow.engine.columns import Coder
+from windrow.engine.functions.store_compatibility import require_pairing
+from windrow.engine.functions.user_functions import bind
+from windrow.engine.intake.columns import Coder
 from windrow.engine.partials import Log, Numbers, Store, store_for
 from windrow.engine.partials.scalars import lowering_of
-from windrow.engine.store_compatibility import require_pairing
-from windrow.engine.user_functions import bind
 from windrow.errors import QueryError
 from windrow.measure import Measure
 from windrow.planner.plan import Part

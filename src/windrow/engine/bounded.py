@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from windrow.aggregates.base import text_type
 from windrow.engine import rehearsal
-from windrow.engine.columns import batches, whole
+from windrow.engine.intake.columns import batches, whole
 from windrow.engine.operator import Operator
 from windrow.engine.threads import are_in_order, in_parts
 from windrow.errors import DataError, UserFunctionError

@@ -14,8 +14,8 @@ import math
 
 import numpy as np
 
-from windrow.engine.edges import edges_between
-from windrow.engine.slices import Slices
+from windrow.engine.aligned.edges import edges_between
+from windrow.engine.aligned.slices import Slices
 from windrow.measure import Tick
 from windrow.planner.window_set import WindowSet
 

@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 
 from windrow.aggregates.base import Scalars, Sketch
 from windrow.engine.binding import Answer, is_own
+from windrow.engine.functions.user_functions import lower_failed, named
 from windrow.engine.partials import Multisets, Numbers
 from windrow.engine.partials.scalars import lower_values
-from windrow.engine.user_functions import lower_failed, named
 from windrow.engine.windows import ClosedWindows
 from windrow.errors import DataError, UserFunctionError
 from windrow.measure import Tick

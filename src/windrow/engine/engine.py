@@ -21,14 +21,14 @@ import pyarrow as pa
 from windrow.aggregates.base import Aggregate, Scalars
 from windrow.engine.arrays import different
 from windrow.engine.binding import Answer, Binding, is_own
-from windrow.engine.columns import settled
-from windrow.engine.input_batches import EventBatch, PartialBatch
-from windrow.engine.keys import Keys
+from windrow.engine.functions.user_functions import blame, named
+from windrow.engine.intake.batches import EventBatch, PartialBatch
+from windrow.engine.intake.columns import settled
+from windrow.engine.intake.keys import Keys
 from windrow.engine.partials import Log, Numbers, Store
 from windrow.engine.results import result_schema
 from windrow.engine.spanning.base import SpanState
 from windrow.engine.staging import Staged
-from windrow.engine.user_functions import blame, named
 from windrow.engine.windows import ClosedWindows
 from windrow.errors import LimitError, QueryError, UserFunctionError
 from windrow.measure import Measure, Tick

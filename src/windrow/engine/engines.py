@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from windrow.engine.keys import Keys
+from windrow.engine.intake.keys import Keys
 from windrow.planner.plan import Part, Plan
 
 if TYPE_CHECKING:
-    from windrow.engine.aligned import Aligned
+    from windrow.engine.aligned.engine import Aligned
     from windrow.engine.ordered.engine import Ordered
-    from windrow.engine.runs.engine import Sessions
+    from windrow.engine.sessions.engine import Sessions
 
     AnyEngine: TypeAlias = Aligned | Sessions | Ordered
 
@@ -25,10 +25,10 @@ def engine_of(part: Part, keys: Keys | None = None) -> AnyEngine:
 
         return Ordered(part, keys)
     if part.kind == "sessions":
-        from windrow.engine.runs.engine import Sessions
+        from windrow.engine.sessions.engine import Sessions
 
         return Sessions(part, keys)
-    from windrow.engine.aligned import Aligned
+    from windrow.engine.aligned.engine import Aligned
 
     engine = Aligned(part, keys)
     if part.has_spans:

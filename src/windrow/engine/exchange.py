@@ -18,18 +18,18 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Scalars, is_text
-from windrow.engine import slice_batches
-from windrow.engine.aligned import Aligned
+from windrow.engine.aligned.cutting import Cells, find_extents, scan_times
+from windrow.engine.aligned.engine import Aligned
 from windrow.engine.binding import Answer, Binding
-from windrow.engine.columns import ticks_of
-from windrow.engine.cutting import Cells, find_extents, scan_times
 from windrow.engine.engine import Foldable
-from windrow.engine.input_batches import EventBatch
-from windrow.engine.intake import Bounds, Intake
-from windrow.engine.keys import Words
+from windrow.engine.intake import slice_batches
+from windrow.engine.intake.bad_rows import Bounds, Intake
+from windrow.engine.intake.batches import EventBatch
+from windrow.engine.intake.columns import ticks_of
+from windrow.engine.intake.keys import Words
+from windrow.engine.intake.slice_batches import ROLE, packed
 from windrow.engine.partials import Numbers
-from windrow.engine.runs.engine import Sessions
-from windrow.engine.slice_batches import ROLE, packed
+from windrow.engine.sessions.engine import Sessions
 from windrow.engine.spanning.lifespans import Lifespans
 from windrow.engine.spanning.partial_batches import in_halves, obstacle_to_slices, of_instants
 from windrow.engine.staging import Staged

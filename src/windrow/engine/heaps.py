@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from windrow.engine.cache import jit
+from windrow.compiling.tiers import jit
 
 
 @jit

@@ -20,16 +20,16 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate
-from windrow.engine.columns import batches, ticks_of
 from windrow.engine.completeness import next_after
 from windrow.engine.engines import engines_for
-from windrow.engine.input_batches import EventBatch, PartialBatch
-from windrow.engine.intake import Bounds, Intake
+from windrow.engine.functions.store_compatibility import has_exact_inverse, require_pairings
+from windrow.engine.intake.bad_rows import Bounds, Intake
+from windrow.engine.intake.batches import EventBatch, PartialBatch
+from windrow.engine.intake.columns import batches, ticks_of
 from windrow.engine.metrics import Metrics
 from windrow.engine.operator_state import OperatorState
 from windrow.engine.results import empty_result
 from windrow.engine.staging import Staged
-from windrow.engine.store_compatibility import has_exact_inverse, require_pairings
 from windrow.errors import QueryError
 from windrow.measure import Point, PointLike, Tick, parse_point
 from windrow.options import OperatorOptions
@@ -152,7 +152,7 @@ class Operator(OperatorState):
                 "slices do not tell the types of their events: prepare the operator with the events' schema"
             )
         from windrow.engine.exchange import obstacle_of
-        from windrow.engine.slice_batches import read_slices
+        from windrow.engine.intake.slice_batches import read_slices
 
         why = obstacle_of(self.query, self.engines[0].binding)
         if why is not None:

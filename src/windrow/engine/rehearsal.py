@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from windrow.engine.cache import COMPILE, STEP, TIER, Notes, noting
-from windrow.engine.fingerprint import is_users
-from windrow.engine.folder import is_kept
+from windrow.compiling.fingerprint import is_users
+from windrow.compiling.folder import is_kept
+from windrow.compiling.tiers import COMPILE, STEP, TIER, Notes, noting
 from windrow.errors import WindrowError
 from windrow.spec import QuerySpec
 
@@ -37,7 +37,7 @@ def begin(query: QuerySpec, table: pa.Table, answer: Callable[[QuerySpec, pa.Tab
 
     It begins with what is needed last, as this process begins with what is needed first.
     """
-    from windrow.engine.compile_ahead import is_ready
+    from windrow.compiling.ahead import is_ready
 
     asked = without_functions(query), table.schema
     if asked in _REHEARSED:

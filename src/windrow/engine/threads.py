@@ -33,11 +33,11 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Scalars
+from windrow.compiling.tiers import jit
+from windrow.engine.aligned.cutting import in_order
 from windrow.engine.binding import Answer
-from windrow.engine.cache import jit
-from windrow.engine.columns import whole
-from windrow.engine.cutting import in_order
-from windrow.engine.keys import BUCKETS, Keys
+from windrow.engine.intake.columns import whole
+from windrow.engine.intake.keys import BUCKETS, Keys
 from windrow.engine.operator import Operator
 from windrow.engine.partials import Numbers
 from windrow.engine.pool import together

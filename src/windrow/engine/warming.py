@@ -11,10 +11,10 @@ import pyarrow as pa
 
 import windrow.aggregates as wa
 import windrow.windows as ww
+from windrow.compiling.ahead import Child
+from windrow.compiling.jobs import Job
+from windrow.compiling.tiers import noting
 from windrow.engine.bounded import run
-from windrow.engine.cache import noting
-from windrow.engine.compile_ahead import Child
-from windrow.engine.jobs import Job
 from windrow.engine.operator import Operator
 from windrow.engine.rehearsal import without_functions
 from windrow.errors import WindrowError

@@ -13,8 +13,8 @@ from functools import cached_property
 
 import numpy as np
 
-from windrow.engine.cache import jit
-from windrow.engine.lookup import first_not_before, lookup, unguided
+from windrow.compiling.tiers import jit
+from windrow.engine.aligned.lookup import first_not_before, lookup, unguided
 from windrow.measure import Tick
 from windrow.planner.window_set import NEVER, WindowSet
 

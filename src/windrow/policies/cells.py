@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Scalars, Sketch
-from windrow.engine.cutting import Cells
+from windrow.engine.aligned.cutting import Cells
+from windrow.engine.functions.user_functions import blame
 from windrow.engine.partials.scalars import Numbers
 from windrow.engine.snapshot.parts import Reader, Writer
-from windrow.engine.user_functions import blame
 from windrow.policies.events import BEFORE_FLUSH
 from windrow.policies.folding import InCells
 from windrow.policies.inputs import BoundAggregate, Inputs

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.engine.cache import jit
-from windrow.engine.columns import ticks_of
+from windrow.compiling.tiers import jit
+from windrow.engine.intake.columns import ticks_of
 from windrow.errors import DataError, QueryError
 from windrow.measure import Measure
 from windrow.policies.layout import LIVE, of

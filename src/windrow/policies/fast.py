@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from windrow.engine.cache import jit
+from windrow.compiling.tiers import jit
 from windrow.policies import events
 from windrow.policies.events import BEFORE_FLUSH, TRIGGER
 from windrow.policies.layout import DONE, FULL, LIVE, NEEDS_CELLS, NEEDS_TAPE, by, of

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate, Bound, Scalars, Sketch
-from windrow.engine.columns import Coder, settled
-from windrow.engine.numbers import frozen
+from windrow.engine.functions.user_functions import bind, lower_failed
+from windrow.engine.intake.columns import Coder, settled
+from windrow.engine.intake.numbers import frozen
 from windrow.engine.partials.scalars import lowered
 from windrow.engine.snapshot.parts import Reader, Writer, one
-from windrow.engine.user_functions import bind, lower_failed
 from windrow.errors import DataError, QueryError, StateError
 from windrow.policies.window_state import WindowState
 from windrow.rolling.codes import require_codes

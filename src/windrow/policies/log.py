@@ -20,8 +20,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pyarrow as pa
 
-from windrow.engine.cache import jit
-from windrow.engine.columns import takeable
+from windrow.compiling.tiers import jit
+from windrow.engine.intake.columns import takeable
 from windrow.policies.layout import LIVE, of
 
 SMALLEST_REGION = 8

@@ -22,7 +22,7 @@ where a function of the user's selects partitions; it goes on from ROW and PHASE
 
 from __future__ import annotations
 
-from windrow.engine.cache import jit
+from windrow.compiling.tiers import jit
 from windrow.policies.events import (
     AFTER_EVICT,
     AFTER_FLUSH,

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.engine.columns import whole
+from windrow.engine.intake.columns import whole
 from windrow.errors import DataError, QueryError
 from windrow.policies import events, fast, layout, loop, timed
 from windrow.policies.deltas import DeltaColumn, keep_last

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.engine.columns import settled, shown
-from windrow.engine.keys import Keys
+from windrow.engine.intake.columns import settled, shown
+from windrow.engine.intake.keys import Keys
 from windrow.errors import QueryError
 from windrow.policies.layout import LIVE, WIDTH, of
 from windrow.rolling.codes import refuse_first

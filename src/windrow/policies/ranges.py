@@ -26,11 +26,11 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Scalars
-from windrow.engine.bound_kernels import Operations, compiled_with, operations_of
-from windrow.engine.cache import jit
-from windrow.engine.cutting import Runs
+from windrow.compiling.tiers import jit
+from windrow.engine.aligned.cutting import Runs
+from windrow.engine.functions.bound_kernels import Operations, compiled_with, operations_of
+from windrow.engine.functions.user_functions import lift_failed, named
 from windrow.engine.snapshot.parts import Reader, Writer
-from windrow.engine.user_functions import lift_failed, named
 from windrow.policies.events import BEFORE_FLUSH, TRIGGER
 from windrow.policies.folding import Folding
 from windrow.policies.inputs import BoundAggregate, Inputs, blaming

@@ -14,8 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.engine.arrays import ranges
-from windrow.engine.columns import whole
-from windrow.engine.keys import Keys
+from windrow.engine.intake.columns import whole
+from windrow.engine.intake.keys import Keys
 from windrow.engine.snapshot.format import framed, unframed
 from windrow.engine.snapshot.parts import Reader, Writer
 from windrow.errors import StateError, WindrowError

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from windrow.engine.cache import Twofold, jit
+from windrow.compiling.tiers import Twofold, jit
 from windrow.policies.layout import AT, FROM, KIND, OF_PARTITION, OF_ROW, OF_TUPLE, UPTO, by, of
 
 # The position of a row that is not kept. Else it is a place, or -1 - place for a row that joins the slice there.

@@ -9,7 +9,7 @@ Both heaps are arrays of partition numbers; each subwindow knows its place, so t
 
 from __future__ import annotations
 
-from windrow.engine.cache import jit
+from windrow.compiling.tiers import jit
 from windrow.policies.layout import FULL, LIVE, NEVER, by, of
 
 

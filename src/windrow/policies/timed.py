@@ -12,7 +12,7 @@ the instant at which it was due. A tumbling subwindow that stays empty for a per
 
 from __future__ import annotations
 
-from windrow.engine.cache import jit
+from windrow.compiling.tiers import jit
 from windrow.policies.events import (
     AFTER_EVICT,
     AFTER_FLUSH,

@@ -30,7 +30,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate
-from windrow.engine.columns import whole
+from windrow.engine.intake.columns import whole
 from windrow.errors import QueryError, StateError
 from windrow.policies import events, state
 from windrow.policies.clock import Call, Clock, RealClock, weakly

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from windrow.aggregates.base import Bound, Scalars
-from windrow.engine.bound_kernels import DTYPES, Operations
+from windrow.engine.functions.bound_kernels import DTYPES, Operations
 
 # A loop is compiled once more to give answers; that pays for long columns.
 LEAST_ANSWERS = 1 << 16

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from windrow.engine.columns import Coder, shown
+from windrow.engine.intake.columns import Coder, shown
 from windrow.errors import DataError
 
 

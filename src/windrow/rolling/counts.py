@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from windrow.engine.cache import jit
+from windrow.compiling.tiers import jit
 from windrow.rolling.rings import parts, saved
 from windrow.stores.base import power_of_two
 

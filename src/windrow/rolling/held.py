@@ -17,12 +17,12 @@ import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate, Multiset, Scalars
 from windrow.aggregates.base import Sequence as InOrder
-from windrow.engine.bound_kernels import compiled, operations_of
-from windrow.engine.columns import Coder, settled
-from windrow.engine.numbers import frozen
+from windrow.engine.functions.bound_kernels import compiled, operations_of
+from windrow.engine.functions.store_compatibility import require_pairing
+from windrow.engine.functions.user_functions import bind, lift_failed, lower_failed, named
+from windrow.engine.intake.columns import Coder, settled
+from windrow.engine.intake.numbers import frozen
 from windrow.engine.partials.scalars import lower_values
-from windrow.engine.store_compatibility import require_pairing
-from windrow.engine.user_functions import bind, lift_failed, lower_failed, named
 from windrow.errors import DataError, LimitError, QueryError, StateError, UserFunctionError
 from windrow.planner.rolling import LEAST_FOR_TWO_THREADS
 from windrow.rolling import bulk_loops

@@ -18,11 +18,11 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate, Multiset, Scalars, Sequence, require_aggregate
+from windrow.compiling.compiler import bound as bind
 from windrow.durations import DurationLike, parse_duration
-from windrow.engine.bound_kernels import Operations
-from windrow.engine.columns import ticks_of
-from windrow.engine.compiler import bound as bind
-from windrow.engine.numbers import frozen
+from windrow.engine.functions.bound_kernels import Operations
+from windrow.engine.intake.columns import ticks_of
+from windrow.engine.intake.numbers import frozen
 from windrow.engine.partials.multisets import to_ordinals
 from windrow.errors import QueryError
 from windrow.measure import INT64_MAX, INT64_MIN, Measure

@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate
 from windrow.durations import DurationLike, parse_duration
-from windrow.engine.columns import ticks_of
-from windrow.engine.store_compatibility import chosen
+from windrow.engine.functions.store_compatibility import chosen
+from windrow.engine.intake.columns import ticks_of
 from windrow.errors import QueryError
 from windrow.measure import Measure
 from windrow.rolling import loops

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import INT64_MAX, Bound, Field, Multiset, Scalars
-from windrow.engine.cutting import Runs
+from windrow.engine.aligned.cutting import Runs
 from windrow.engine.partials.multisets import Multisets
 from windrow.engine.windows import ClosedWindows
 

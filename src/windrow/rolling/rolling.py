@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate, require_aggregate
 from windrow.durations import DurationLike
-from windrow.engine.columns import batches
-from windrow.engine.store_compatibility import chosen, require_pairing
+from windrow.engine.functions.store_compatibility import chosen, require_pairing
+from windrow.engine.intake.columns import batches
 from windrow.errors import QueryError
 from windrow.rolling import bulk_loops, loops
 from windrow.rolling.counts import Counts

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from windrow.engine.store_compatibility import has_exact_inverse
+from windrow.engine.functions.store_compatibility import has_exact_inverse
 from windrow.errors import QueryError
 from windrow.options import SparkOptions
 from windrow.planner import explain as planner

@@ -37,8 +37,8 @@ from windrow.aggregates.extremes import PLAIN
 from windrow.aggregates.sum import INTEGER_SUM
 from windrow.engine import exchange
 from windrow.engine.engine import Engine
-from windrow.engine.input_batches import BEGINS, ENDS, INSIDE
-from windrow.engine.intake import NO_EDGES, NO_TIME
+from windrow.engine.intake.bad_rows import NO_EDGES, NO_TIME
+from windrow.engine.intake.batches import BEGINS, ENDS, INSIDE
 from windrow.engine.operator import Operator
 from windrow.options import OperatorOptions
 from windrow.planner.window_set import WindowSet

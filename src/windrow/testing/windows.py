@@ -25,8 +25,8 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates import collect, count
+from windrow.compiling.compiler import InterpretedWarning
 from windrow.durations import DurationLike, parse_duration
-from windrow.engine.compiler import InterpretedWarning
 from windrow.errors import QueryError, WindrowError
 from windrow.measure import Measure, Tick
 from windrow.query import Query, query

@@ -69,7 +69,7 @@ def test_a_step_that_fails_in_a_later_chunk_takes_no_earlier_one():
 
 
 @pytest.mark.parametrize("mode", ["append", "update"])
-@pytest.mark.filterwarnings("ignore::windrow.engine.compiler.InterpretedWarning")
+@pytest.mark.filterwarnings("ignore::windrow.compiling.compiler.InterpretedWarning")
 def test_ctrl_c_in_a_step_leaves_the_operator_usable(mode):
     interrupt = [True]
 
@@ -91,7 +91,7 @@ def test_ctrl_c_in_a_step_leaves_the_operator_usable(mode):
 
 
 @pytest.mark.parametrize("window", [wr.session(5), wr.tumbling(rows=2)], ids=str)
-@pytest.mark.filterwarnings("ignore::windrow.engine.compiler.InterpretedWarning")
+@pytest.mark.filterwarnings("ignore::windrow.compiling.compiler.InterpretedWarning")
 def test_ctrl_c_in_an_aggregate_leaves_the_operator_as_it_was(window):
     interrupt = [True]
 

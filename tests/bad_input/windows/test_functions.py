@@ -9,7 +9,7 @@ import pytest
 from bad_input.windows.support import FOUR, events, own, query
 
 import windrow as wr
-from windrow.engine.compiler import InterpretedWarning
+from windrow.compiling.compiler import InterpretedWarning
 
 
 def asked_by(evict=lambda rows: 0, trigger=lambda i: True, update=None):
@@ -71,7 +71,7 @@ def deeper(s):
 
 
 @pytest.mark.parametrize("name", INTERPRETED)
-@pytest.mark.filterwarnings("ignore::windrow.engine.compiler.InterpretedWarning")
+@pytest.mark.filterwarnings("ignore::windrow.compiling.compiler.InterpretedWarning")
 def test_a_function_that_cannot_be_compiled_is_held_to_the_same(name):
     window, message = INTERPRETED[name]
     with pytest.raises(wr.UserFunctionError, match=message):
@@ -98,7 +98,7 @@ def same(value):
 
 @pytest.mark.parametrize("name", OVERFLOWS)
 @pytest.mark.parametrize("way", [same, opaque], ids=["compiled", "interpreted"])
-@pytest.mark.filterwarnings("ignore::windrow.engine.compiler.InterpretedWarning")
+@pytest.mark.filterwarnings("ignore::windrow.compiling.compiler.InterpretedWarning")
 def test_an_integer_beyond_64_bits_is_an_error_that_changes_nothing(name, way):
     operator = query(OVERFLOWS[name](way)).operator()
     operator.prepare(events(FOUR).schema)
@@ -144,7 +144,7 @@ def test_a_step_that_begins_windows_without_end_meets_a_limit_and_changes_nothin
     assert operator.metrics().live_slices == 2
 
 
-@pytest.mark.filterwarnings("ignore::windrow.engine.compiler.InterpretedWarning")
+@pytest.mark.filterwarnings("ignore::windrow.compiling.compiler.InterpretedWarning")
 @pytest.mark.parametrize(
     "window",
     [own(lambda s, i: [i, repr(i)]), asked_by(trigger=lambda i: [i, repr(i)])],

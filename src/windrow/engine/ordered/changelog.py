@@ -21,8 +21,8 @@ from functools import partial
 
 import numpy as np
 
+from windrow.compiling.tiers import jit
 from windrow.engine.arrays import ascending
-from windrow.engine.cache import jit
 from windrow.engine.emission import Emission
 from windrow.engine.ordered.timers import Timers
 from windrow.engine.sequence.queues import KeyQueues

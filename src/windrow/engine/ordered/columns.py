@@ -17,8 +17,8 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.engine.binding import Binding
-from windrow.engine.columns import Coder
 from windrow.engine.engine import Encoded
+from windrow.engine.intake.columns import Coder
 
 # Columns of events; None stands for zeros.
 Columns = list[np.ndarray | None]

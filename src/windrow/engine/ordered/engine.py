@@ -28,8 +28,8 @@ from windrow.engine.arrays import ascending
 from windrow.engine.completeness import next_after
 from windrow.engine.emission import Emission
 from windrow.engine.engine import Engine, Foldable
-from windrow.engine.input_batches import EventBatch, PartialBatch
-from windrow.engine.keys import Keys
+from windrow.engine.intake.batches import EventBatch, PartialBatch
+from windrow.engine.intake.keys import Keys
 from windrow.engine.ordered.changelog import Changelog, EmittedWindows
 from windrow.engine.ordered.columns import EventColumns
 from windrow.engine.ordered.slices import FIRST, SLOT, Slices, Slots

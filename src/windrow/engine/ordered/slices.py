@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from windrow.engine.cache import jit
+from windrow.compiling.tiers import jit
 from windrow.engine.engine import IDLE_BYTES, Engine
 from windrow.engine.partials import Multisets
 from windrow.engine.sequence.queues import BEGIN, END, KeyQueues

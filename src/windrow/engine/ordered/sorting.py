@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from windrow.compiling.tiers import jit
 from windrow.engine.arrays import follow_one_another
-from windrow.engine.cache import jit
 
 # Segments of no more rows are sorted by insertion.
 FEW_ROWS = 32

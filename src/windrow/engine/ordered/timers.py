@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from windrow.engine.cache import jit
+from windrow.compiling.tiers import jit
 from windrow.engine.heaps import push, sink
 from windrow.engine.sequence.ticks import clipped, last_tick
 from windrow.measure import Tick

@@ -20,9 +20,9 @@ from functools import partial
 
 import numpy as np
 
+from windrow.compiling.tiers import jit
+from windrow.engine.aligned.cutting import Runs
 from windrow.engine.arrays import ascending
-from windrow.engine.cache import jit
-from windrow.engine.cutting import Runs
 from windrow.engine.engine import Engine, Foldable
 from windrow.engine.ordered.columns import EventColumns
 from windrow.engine.ordered.slices import CLOSING, FIRST, LAST, OPENING, RANK, SLOT, Slices, Slots, cut

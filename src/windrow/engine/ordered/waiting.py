@@ -19,7 +19,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from windrow.engine.cache import jit
+from windrow.compiling.tiers import jit
 from windrow.engine.ordered.columns import Columns, EventColumns, filled, in_words
 from windrow.engine.ordered.sorting import by_key_and_time
 from windrow.engine.ordered.timers import Timers

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from windrow.aggregates.base import Field, Scalars, Sketch
-from windrow.engine import templates
+from windrow.compiling.compiler import kernel
 from windrow.engine.arrays import fill_rows
-from windrow.engine.compiler import kernel
+from windrow.engine.partials import templates
 
 ZERO = np.int64(0)
 DTYPES: dict[str, Any] = {"i": np.int64, "f": np.float64, "b": np.bool_, "u1": np.uint8}

@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Bound, Scalars, Sketch
-from windrow.engine.cache import jit
-from windrow.engine.cutting import Runs
+from windrow.compiling.tiers import jit
+from windrow.engine.aligned.cutting import Runs
+from windrow.engine.functions.user_functions import blame, lower_failed
 from windrow.engine.partials.scalars import Numbers, lowered, require
-from windrow.engine.user_functions import blame, lower_failed
 from windrow.engine.windows import ClosedWindows, by_time
 from windrow.measure import Tick
 

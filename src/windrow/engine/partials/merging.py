@@ -17,9 +17,9 @@ import numpy as np
 
 from windrow.aggregates.base import Sketch
 from windrow.aggregates.count import COUNT
-from windrow.engine import templates
-from windrow.engine.bound_kernels import compiled, operations_over
-from windrow.engine.compiler import kernel
+from windrow.compiling.compiler import kernel
+from windrow.engine.functions.bound_kernels import compiled, operations_over
+from windrow.engine.partials import templates
 from windrow.engine.partials.arena import Arena
 from windrow.engine.partials.queues import merge_queue
 from windrow.engine.windows import ClosedWindows

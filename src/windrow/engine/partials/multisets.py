@@ -22,9 +22,9 @@ from windrow.aggregates.base import Bound, Field, Scalars
 from windrow.aggregates.distinct import CountDistinct
 from windrow.aggregates.quantile import Ranks
 from windrow.aggregates.top_k import MostFrequent
+from windrow.compiling.tiers import jit
+from windrow.engine.aligned.cutting import Cells, Runs
 from windrow.engine.arrays import ranges
-from windrow.engine.cache import jit
-from windrow.engine.cutting import Cells, Runs
 from windrow.engine.partials.scalars import Numbers, require
 from windrow.engine.windows import ClosedWindows
 

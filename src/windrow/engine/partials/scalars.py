@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Bound, Scalars, Sketch
-from windrow.engine import templates
-from windrow.engine.compiler import kernel
-from windrow.engine.cutting import Cells, Runs
-from windrow.engine.integers import python_numbers
+from windrow.compiling.compiler import kernel
+from windrow.compiling.integers import python_numbers
+from windrow.engine.aligned.cutting import Cells, Runs
+from windrow.engine.partials import templates
 from windrow.engine.partials.arena import DTYPES, Arena
 from windrow.engine.partials.merging import Merging
 from windrow.engine.windows import ClosedWindows

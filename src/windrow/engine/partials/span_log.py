@@ -18,8 +18,8 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Bound, Multiset, Scalars, Sketch
-from windrow.engine.cache import jit
-from windrow.engine.cutting import Cells
+from windrow.compiling.tiers import jit
+from windrow.engine.aligned.cutting import Cells
 from windrow.engine.partials.logs import Log
 from windrow.engine.partials.multisets import Multisets
 from windrow.engine.windows import ClosedWindows

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.engine.columns import ticks_of
-from windrow.engine.numbers import kind_of, numbers, oversized
-from windrow.engine.predicates import Condition
+from windrow.engine.intake.columns import ticks_of
+from windrow.engine.intake.numbers import kind_of, numbers, oversized
+from windrow.engine.intake.predicates import Condition
 from windrow.engine.sequence.gaps import TOO_LARGE, BadRows, bad_gaps
 from windrow.errors import QueryError
 from windrow.measure import INT64_MAX, INT64_MIN, Measure

@@ -19,8 +19,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from windrow.engine.cache import jit
-from windrow.engine.numbers import frozen
+from windrow.compiling.tiers import jit
+from windrow.engine.intake.numbers import frozen
 from windrow.engine.sequence.base import NEVER, KeyStated, below
 from windrow.engine.sequence.open_windows import MOST_OPEN, too_many_open
 from windrow.engine.sequence.run import Run, Windows

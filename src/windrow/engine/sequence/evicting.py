@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.user import as_function
-from windrow.engine.compiler import kernel
-from windrow.engine.integers import Nonsense, checked_numbers, interpreted
-from windrow.engine.native import TYPES, returned
-from windrow.engine.numbers import frozen
+from windrow.compiling.compiler import kernel
+from windrow.compiling.integers import Nonsense, checked_numbers, interpreted
+from windrow.compiling.native import TYPES, returned
+from windrow.engine.intake.numbers import frozen
 from windrow.engine.sequence.base import KeyStated, below
 from windrow.engine.sequence.evicting_loop import NEED_TIMES, NEGATIVE, ROLES, TOO_MANY, source
 from windrow.engine.sequence.recipes import moment_of

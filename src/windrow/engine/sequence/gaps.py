@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from windrow.engine.columns import ticks_of
-from windrow.engine.numbers import numbers, oversized
+from windrow.engine.intake.columns import ticks_of
+from windrow.engine.intake.numbers import numbers, oversized
 from windrow.measure import INT64_MAX, Measure
 from windrow.windows.base import Window
 

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.engine.compiler import kernel
-from windrow.engine.numbers import frozen
+from windrow.compiling.compiler import kernel
+from windrow.engine.intake.numbers import frozen
 from windrow.engine.sequence.base import KeyStated, below, require_flags, require_ticks
 from windrow.engine.sequence.run import Run, Windows
 from windrow.engine.sequence.state import KeyState

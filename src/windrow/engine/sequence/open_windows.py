@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from windrow.engine.cache import jit
+from windrow.compiling.tiers import jit
 from windrow.engine.sequence.queues import BEGIN, END, KeyQueues
 from windrow.engine.sequence.run import Windows
 from windrow.engine.sequence.state import required

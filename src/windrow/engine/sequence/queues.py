@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from windrow.engine.cache import jit
+from windrow.compiling.tiers import jit
 
 # Columns are packed once they have more places than these for each row and each key, and SPARE.
 PLACES_PER_ROW, PLACES_PER_KEY, SPARE = 8, 4, 256

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.engine.numbers import kind_of, numbers
-from windrow.engine.predicates import Condition
+from windrow.engine.intake.numbers import kind_of, numbers
+from windrow.engine.intake.predicates import Condition
 from windrow.engine.sequence.stepped import Recipe
 from windrow.measure import Measure
 from windrow.windows.base import Window

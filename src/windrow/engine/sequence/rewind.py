@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.engine.cache import jit
-from windrow.engine.numbers import frozen
+from windrow.compiling.tiers import jit
+from windrow.engine.intake.numbers import frozen
 from windrow.engine.sequence.base import KeyStated, below, require_flags, require_ticks
 from windrow.engine.sequence.run import Run, Windows, spread
 from windrow.engine.sequence.state import KeyState

@@ -16,8 +16,8 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
-from windrow.engine.compiler import kernel
-from windrow.engine.numbers import frozen
+from windrow.compiling.compiler import kernel
+from windrow.engine.intake.numbers import frozen
 from windrow.engine.sequence.base import NEVER, Discretizer, require_flags
 from windrow.engine.sequence.loop import (
     FINE,

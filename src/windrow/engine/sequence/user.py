@@ -15,9 +15,9 @@ from typing import Any
 import numba
 import numpy as np
 
-from windrow.engine.compiler import warn_interpreted
-from windrow.engine.integers import Nonsense
-from windrow.engine.native import NOT_COMPILED, TYPES
+from windrow.compiling.compiler import warn_interpreted
+from windrow.compiling.integers import Nonsense
+from windrow.compiling.native import NOT_COMPILED, TYPES
 from windrow.errors import UserFunctionError
 from windrow.measure import INT64_MAX, INT64_MIN
 from windrow.windows.functions import label

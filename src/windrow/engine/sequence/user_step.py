@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.user import as_function
-from windrow.engine.compiler import kernel
-from windrow.engine.integers import Nonsense, checked_numbers, interpreted
-from windrow.engine.native import TYPES, returned
-from windrow.engine.numbers import kind_of, numbers
+from windrow.compiling.compiler import kernel
+from windrow.compiling.integers import Nonsense, checked_numbers, interpreted
+from windrow.compiling.native import TYPES, returned
+from windrow.engine.intake.numbers import kind_of, numbers
 from windrow.engine.sequence.loop import FoundWindows, source
 from windrow.engine.sequence.recipes import moment_of
 from windrow.engine.sequence.run import Run

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.engine.aligned import Aligned
+from windrow.engine.aligned.engine import Aligned
 from windrow.engine.snapshot import common, spanning
 from windrow.engine.snapshot.parts import Reader, Writer, known_tick, number, tick_of
 from windrow.errors import StateError

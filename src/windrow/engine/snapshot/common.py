@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.engine.engine import Engine
-from windrow.engine.keys import Keys
+from windrow.engine.intake.keys import Keys
 from windrow.engine.partials import Log
 from windrow.engine.snapshot.parts import Reader, Writer, number, one, tick_of
 from windrow.errors import StateError

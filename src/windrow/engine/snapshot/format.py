@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from windrow.durations import Duration
 from windrow.engine.engines import engine_of
-from windrow.engine.keys import Keys
+from windrow.engine.intake.keys import Keys
 from windrow.engine.metrics import Counters
 from windrow.engine.operator_state import OperatorState
 from windrow.engine.snapshot import aligned, common, ordered, sessions, spanning, version_3

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
-from windrow.engine.fingerprint import code_of
+from windrow.compiling.fingerprint import code_of
 from windrow.spec import QuerySpec
 from windrow.windows.predicate import Predicate
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from windrow.engine.runs.engine import Sessions
-from windrow.engine.runs.table import EMITTED, TOUCHED
+from windrow.engine.sessions.engine import Sessions
+from windrow.engine.sessions.table import EMITTED, TOUCHED
 from windrow.engine.snapshot import common
 from windrow.engine.snapshot.parts import Reader, Writer
 from windrow.errors import StateError

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from windrow.engine.columns import whole
 from windrow.engine.engine import Engine
+from windrow.engine.intake.columns import whole
 from windrow.engine.partials import SpanLog
 from windrow.engine.snapshot.parts import Reader, Writer
 from windrow.engine.spanning.open_events import ARRAYS

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from windrow.engine.partials import Multisets
-from windrow.engine.runs.engine import Sessions
-from windrow.engine.runs.table import EMITTED
 from windrow.engine.sequence.ticks import after
+from windrow.engine.sessions.engine import Sessions
+from windrow.engine.sessions.table import EMITTED
 from windrow.engine.snapshot import common
 from windrow.engine.snapshot.parts import Reader
 from windrow.engine.staging import Staged

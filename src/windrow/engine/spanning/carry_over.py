@@ -26,11 +26,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from windrow.compiling.tiers import jit
+from windrow.engine.aligned.cutting import Runs
 from windrow.engine.arrays import cells_of
 from windrow.engine.binding import is_own
-from windrow.engine.bound_kernels import Operations, compiled_with, operations_over
-from windrow.engine.cache import jit
-from windrow.engine.cutting import Runs
+from windrow.engine.functions.bound_kernels import Operations, compiled_with, operations_over
 from windrow.engine.partials import Numbers
 from windrow.engine.spanning.placing import Ends, Placed, Ranges
 from windrow.measure import Tick

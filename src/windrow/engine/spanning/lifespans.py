@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from windrow.engine.cache import jit
-from windrow.engine.columns import ticks_of
-from windrow.engine.input_batches import EventBatch
-from windrow.engine.intake import NO_EDGES, Bounds
+from windrow.compiling.tiers import jit
+from windrow.engine.intake.bad_rows import NO_EDGES, Bounds
+from windrow.engine.intake.batches import EventBatch
+from windrow.engine.intake.columns import ticks_of
 from windrow.engine.spanning.open_events import CLOSES, COMPLETE, OPENS
 from windrow.errors import QueryError
 from windrow.measure import Measure, Tick

@@ -20,10 +20,10 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from windrow.engine.cache import jit
-from windrow.engine.columns import kept_as, whole
-from windrow.engine.input_batches import CarryOver, EventBatch
-from windrow.engine.keys import Keys
+from windrow.compiling.tiers import jit
+from windrow.engine.intake.batches import CarryOver, EventBatch
+from windrow.engine.intake.columns import kept_as, whole
+from windrow.engine.intake.keys import Keys
 from windrow.measure import Tick
 from windrow.span import Span
 

@@ -21,10 +21,10 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Scalars
-from windrow.engine.edges import neighbours
-from windrow.engine.input_batches import BEGINS, ENDS, INSIDE
-from windrow.engine.slice_batches import ROLE
-from windrow.engine.store_compatibility import has_exact_inverse
+from windrow.engine.aligned.edges import neighbours
+from windrow.engine.functions.store_compatibility import has_exact_inverse
+from windrow.engine.intake.batches import BEGINS, ENDS, INSIDE
+from windrow.engine.intake.slice_batches import ROLE
 from windrow.planner.window_set import WindowSet
 from windrow.span import Span
 

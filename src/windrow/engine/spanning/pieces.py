@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.shares import SHARE
+from windrow.engine.aligned.cutting import Cells
 from windrow.engine.arrays import distances
-from windrow.engine.columns import takeable
-from windrow.engine.cutting import Cells
-from windrow.engine.input_batches import EventBatch
+from windrow.engine.intake.batches import EventBatch
+from windrow.engine.intake.columns import takeable
 from windrow.engine.spanning.placing import Grid
 
 # About this many pieces are made at once.

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
+from windrow.compiling.tiers import jit
+from windrow.engine.aligned.cutting import Cells, Runs
+from windrow.engine.aligned.lookup import lookup
 from windrow.engine.arrays import different, ranges
-from windrow.engine.cache import jit
-from windrow.engine.cutting import Cells, Runs
-from windrow.engine.lookup import lookup
 
 # The slice of the last instant is looked for next to that of the first one, up to this many slices far.
 FEW_STEPS = 4

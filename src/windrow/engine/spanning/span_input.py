@@ -8,11 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate
-from windrow.engine.aligned import Aligned
-from windrow.engine.columns import is_readable
+from windrow.engine.aligned.engine import Aligned
 from windrow.engine.engine import Engine
-from windrow.engine.input_batches import EventBatch
-from windrow.engine.intake import Bounds
+from windrow.engine.intake.bad_rows import Bounds
+from windrow.engine.intake.batches import EventBatch
+from windrow.engine.intake.columns import is_readable
 from windrow.engine.spanning.lifespans import BadRowReasons, Lifespans
 from windrow.engine.spanning.open_events import FINE, PROBLEMS, OpenEvents
 from windrow.engine.spanning.release import Release

@@ -20,13 +20,14 @@ from typing import Any
 
 import numpy as np
 
-from windrow.engine.aligned import Aligned
+from windrow.engine.aligned.edges import edges_in, estimate, neighbours, stretched
+from windrow.engine.aligned.engine import Aligned
 from windrow.engine.arrays import as_run
 from windrow.engine.binding import Answer
 from windrow.engine.completeness import first_start, next_after
-from windrow.engine.edges import edges_in, estimate, neighbours, stretched
 from windrow.engine.engine import Foldable, Merged, inputs_of
-from windrow.engine.input_batches import BEGINS, ENDS, CarryOver, EventBatch, PartialBatch
+from windrow.engine.functions.store_compatibility import has_exact_inverse
+from windrow.engine.intake.batches import BEGINS, ENDS, CarryOver, EventBatch, PartialBatch
 from windrow.engine.partials import Numbers, SpanLog, Store
 from windrow.engine.spanning.carry_over import Crossings, Differences
 from windrow.engine.spanning.pieces import pieces
@@ -42,7 +43,6 @@ from windrow.engine.spanning.placing import (
     table_of,
 )
 from windrow.engine.staging import Staged
-from windrow.engine.store_compatibility import has_exact_inverse
 from windrow.engine.windows import ClosedWindows
 from windrow.errors import LimitError, QueryError
 from windrow.measure import Tick

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate as Spec
-from windrow.engine.columns import whole
+from windrow.engine.intake.columns import whole
 from windrow.errors import QueryError
 from windrow.policies.clock import Clock
 from windrow.policies.log import storable

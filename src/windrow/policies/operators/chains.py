@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from windrow.engine.cache import jit
+from windrow.compiling.tiers import jit
 from windrow.policies.partitions import grown
 
 # At most this many keys are never tidied up.

@@ -21,9 +21,9 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from windrow.engine.cache import jit
-from windrow.engine.columns import whole
-from windrow.engine.keys import Keys
+from windrow.compiling.tiers import jit
+from windrow.engine.intake.columns import whole
+from windrow.engine.intake.keys import Keys
 from windrow.policies.clock import Clock, weakly
 from windrow.policies.operators.rows import held, taken
 from windrow.policies.operators.windowed import Windowed

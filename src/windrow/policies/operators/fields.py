@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.engine.columns import whole
+from windrow.engine.intake.columns import whole
 from windrow.engine.snapshot.parts import one, stream_of, table_of
 from windrow.errors import StateError
 

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from windrow.engine.cache import jit
-from windrow.engine.columns import whole
-from windrow.engine.keys import Keys
+from windrow.compiling.tiers import jit
+from windrow.engine.intake.columns import whole
+from windrow.engine.intake.keys import Keys
 
 
 @jit

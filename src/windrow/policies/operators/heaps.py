@@ -8,7 +8,7 @@ costs one comparison, to leave a logarithmic number, amortised (Fredman, Sedgewi
 
 from __future__ import annotations
 
-from windrow.engine.cache import jit
+from windrow.compiling.tiers import jit
 from windrow.policies.events import AFTER_INSERT, BEFORE_EVICT
 
 

@@ -39,8 +39,8 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from windrow.engine.columns import settled, whole
-from windrow.engine.keys import Keys
+from windrow.engine.intake.columns import settled, whole
+from windrow.engine.intake.keys import Keys
 from windrow.engine.snapshot.parts import stream_of, table_of
 from windrow.errors import QueryError, StateError
 from windrow.policies.clock import Clock, weakly

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
-from windrow.engine.cutting import Runs
+from windrow.engine.aligned.cutting import Runs
 from windrow.policies.clock import Clock, weakly
 from windrow.policies.events import BEFORE_EVICT
 from windrow.policies.operators.chains import Chains, Lives

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import kind_of
-from windrow.engine.columns import Coder
+from windrow.engine.intake.columns import Coder
 from windrow.engine.partials.multisets import to_ordinals
 from windrow.errors import QueryError
 from windrow.policies.inputs import FEW_STRINGS

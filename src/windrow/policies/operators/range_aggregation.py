@@ -23,12 +23,12 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate, Multiset, Scalars, Sequence
+from windrow.engine.aligned.cutting import Runs
 from windrow.engine.arrays import ranges as positions_between
-from windrow.engine.columns import whole
-from windrow.engine.cutting import Runs
+from windrow.engine.functions.user_functions import blame, lower_failed, named
+from windrow.engine.intake.columns import whole
 from windrow.engine.partials import Log, Multisets, Numbers, store_for
 from windrow.engine.partials.scalars import lower_values
-from windrow.engine.user_functions import blame, lower_failed, named
 from windrow.engine.windows import ClosedWindows
 from windrow.errors import DataError, QueryError
 from windrow.policies.inputs import BoundAggregate, Inputs, blaming

@@ -25,7 +25,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.aggregates.base import text_type
-from windrow.engine.cutting import Runs
+from windrow.engine.aligned.cutting import Runs
 from windrow.policies.clock import Clock
 from windrow.policies.operators.groups import grouped
 from windrow.policies.operators.ordering import Order, Ordering, order_by

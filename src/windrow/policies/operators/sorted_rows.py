@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.engine.columns import whole
+from windrow.engine.intake.columns import whole
 from windrow.engine.snapshot.parts import stream_of, table_of
 from windrow.errors import StateError
 from windrow.policies.events import AFTER_INSERT, PARTITION_EVICTION

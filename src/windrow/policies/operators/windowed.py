@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from windrow.engine.columns import whole
+from windrow.engine.intake.columns import whole
 from windrow.errors import QueryError, StateError
 from windrow.policies.clock import Clock, weakly
 from windrow.policies.events import NAMES

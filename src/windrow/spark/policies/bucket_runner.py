@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windrow.engine.columns import whole
+from windrow.engine.intake.columns import whole
 from windrow.engine.metrics import Counters
 from windrow.engine.snapshot.parts import stream_of, table_of
 from windrow.errors import DataError, StateError

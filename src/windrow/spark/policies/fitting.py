@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from windrow.engine.fingerprint import code_of
+from windrow.compiling.fingerprint import code_of
 from windrow.measure import Measure
 from windrow.policies.operators import Aggregate, Operator
 from windrow.policies.spec import Delta

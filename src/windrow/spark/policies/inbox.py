@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.engine.columns import ticks_of, whole
+from windrow.engine.intake.columns import ticks_of, whole
 from windrow.measure import Measure, Tick
 from windrow.rolling.codes import refuse_first
 from windrow.spark.policies.rows import PUNCTUATION, TAG, TIME

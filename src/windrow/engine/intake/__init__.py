@@ -1,0 +1,1 @@
+"""Arrow in: rows checked, times as ticks, values as codes, keys as dense numbers."""
