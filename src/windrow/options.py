@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
 
@@ -158,6 +158,14 @@ class SparkOptions(PlacementOptions, OperatorOptions):
     def for_operators(self) -> OperatorOptions:
         """The options of each operator, without those of Spark."""
         return OperatorOptions(**{field.name: getattr(self, field.name) for field in fields(OperatorOptions)})
+
+
+def replaced(options: OperatorOptions, changes: Mapping[str, Any]) -> OperatorOptions:
+    """The same options with these changes; an error if there is none of such a name."""
+    known = [field.name for field in fields(OperatorOptions)]
+    for name in changes.keys() - set(known):
+        raise QueryError(f"an operator has no option {name!r}{choices(name, known)}")
+    return replace(options, **changes)
 
 
 def threads_of(threads: int | None) -> int:

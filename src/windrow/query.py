@@ -85,23 +85,30 @@ class Query(QuerySpec):
 
         return Operator(self, options)
 
-    def restore(self, state: bytes) -> Operator:
-        """The operator that `snapshot` saved.
+    def restore(self, state: bytes, *, schema: pa.Schema | None = None, **options: Any) -> Operator:
+        """The operator that `snapshot` saved, of this query or of an earlier form of it.
+
+        What both queries have goes on as if nothing had happened; windows and aggregates that are new, or gone, are added and removed
+        as `Operator.change` does it.
 
         Parameters
         ----------
         state
-            What `Operator.snapshot` returned, of a query that computes the same.
+            What `Operator.snapshot` returned.
+        schema
+            The columns of events from here on; needed only if a new aggregate or window reads one that events have not had.
+        options
+            Those of `operator` that change; all others are as they were.
 
         Returns
         -------
         Operator
-            In the state of the saved one, with its options.
+            In the state of the saved one.
 
         Raises
         ------
         StateError
-            If the state is damaged, or another query's.
+            If the state is damaged; or if a window, an aggregate, the key or the time is another one, with the exact difference.
 
         Examples
         --------
@@ -109,12 +116,14 @@ class Query(QuerySpec):
         >>> q = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"n": wr.count()})
         >>> op = q.operator()
         >>> _ = op.process(pa.table({"ts": [1, 2, 7]}))
-        >>> q.restore(op.snapshot()).finish()["n"].to_pylist()
+        >>> q.restore(op.snapshot(), lateness=3).finish()["n"].to_pylist()
         [2, 1]
         """
         from windrow.engine.operator import Operator
 
-        return Operator.restored(self, state)
+        operator = Operator.restored(self, state)
+        operator.change(self, schema=schema, **options)
+        return operator
 
     @keywords_of(SparkOptions)
     def on_spark(self, df: DataFrame, options: SparkOptions) -> DataFrame:

@@ -151,6 +151,38 @@ class Interleaving(RuleBasedStateMachine):
     def restart(self):
         self.operator = Operator.restored(self.operator.query, self.operator.snapshot())
 
+    @precondition(lambda self: self.seen)
+    @rule(
+        window=st.sampled_from(sorted(LATER)).flatmap(LATER.__getitem__),
+        lateness=st.sampled_from([0, 3, 8, 20]),
+        data=st.data(),
+    )
+    def restart_with_another_query(self, window, lateness, data):
+        """A window comes, any number of them go, an aggregate comes or goes, and the lateness is another one."""
+        old = self.operator.query
+        self.added += 1
+        came = f"added {self.added}"
+        kept = data.draw(st.permutations(sorted(old.windows)))[: data.draw(st.integers(0, 4))]
+        windows = dict(data.draw(st.permutations([(came, window), *((n, old.windows[n]) for n in kept)])))
+        aggregates = {**old.aggregates, "high": wr.max("v")}
+        if "high" in old.aggregates:
+            del aggregates["high"]
+        names = data.draw(st.permutations(sorted(aggregates)))
+        query = wr.query(
+            time="t", key=old.key, windows=windows, aggregates={name: aggregates[name] for name in names}
+        )
+        self.operator = query.restore(self.operator.snapshot(), lateness=lateness)
+        since = self.operator.complete_from()
+        self.reference.change_lateness(lateness)
+        self.reference.add_window(came, window, complete_from=since.get(f"window {came}"))
+        for name in old.windows.keys() - windows.keys():
+            self.reference.remove_window(name)
+        if "high" in aggregates:
+            self.reference.add_aggregate("high", wr.max("v"), complete_from=since.get("aggregate high"))
+        else:
+            self.reference.remove_aggregate("high")
+        self.reference.query = query
+
     def teardown(self) -> None:
         if self.seen:
             assert_same(self.reference.finish(), self.operator.finish(), note="finish")

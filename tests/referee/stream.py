@@ -83,6 +83,8 @@ class ReferenceOperator:
         self._schema: pa.Schema | None = None
         self._told: Tick = -math.inf
         self._watermark: Tick = -math.inf
+        # The watermark and the horizon when the lateness became another one.
+        self._final_until: tuple[Tick, Tick] = (-math.inf, -math.inf)
         self._waiting: PointLike | None = None
         self._latest: Tick = -math.inf
         self._arrivals = 0
@@ -228,6 +230,11 @@ class ReferenceOperator:
         self._panes = {place: pane for place, pane in self._panes.items() if place[1] != name}
         self._sequences.remove(name)
 
+    def change_lateness(self, lateness: DurationLike) -> None:
+        """Wait for late events for another time from the next watermark on."""
+        self._final_until = self._watermark, self._horizon()
+        self._lateness = parse_duration(lateness, what="lateness")
+
     def add_aggregate(
         self, name: str, aggregate: Aggregate, *, complete_from: PointLike | None = None
     ) -> Any:
@@ -299,8 +306,10 @@ class ReferenceOperator:
         return {name: window for name, window in self.query.windows.items() if is_sequential(window)}
 
     def _horizon(self) -> Tick:
-        """Windows that end here or before are final."""
-        return self._watermark - self._known().ticks(self._lateness, what="lateness")
+        """Windows that end here or before are final, and stay so whatever the lateness becomes."""
+        horizon = self._watermark - self._known().ticks(self._lateness, what="lateness")
+        before, final = self._final_until
+        return final if self._watermark <= before else max(final, horizon)
 
     def _final(self, place: Place) -> bool:
         _, _, (_, end) = place

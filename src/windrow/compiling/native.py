@@ -107,7 +107,7 @@ def returned(function: Any, arguments: Any) -> Any:
     """The Numba type that a function of the user's returns for arguments of these Numba types."""
     found = compiled(function)
     found.compile(tuple(arguments))
-    return found.overloads[tuple(arguments)].signature.return_type
+    return numba.types.unliteral(found.overloads[tuple(arguments)].signature.return_type)
 
 
 def _compiled(value: Any, options: dict[str, Any], seen: dict[Any, Any]) -> Any:

@@ -6,6 +6,7 @@ makes itself, of those of the table, are `derived`.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -107,6 +108,29 @@ class Binding:
         self.answers[name] = Answer(bound, aggregate.columns, key, self.stores[key], decoders)
         self._arrange()
         return fresh
+
+    def merge_by(self, store: str, aggregates: Mapping[str, Aggregate]) -> None:
+        """Merge slices by the store of this name, or "auto"."""
+        if store == self._merged_by:
+            return
+        answers = [(name, answer) for name, answer in self.answers.items() if answer.key != PRESENCE]
+        for name, answer in answers if store != "auto" else ():
+            require_pairing(store_named(store), aggregates[name], answer.bound)
+        self._merged_by = store
+        for _, answer in answers:
+            if isinstance(answer.store, Numbers) and answer.store.fields:
+                answer.store.merging.store = store
+
+    def learn(self, schema: pa.Schema) -> None:
+        """Know the columns of a table that has more of them, or others beside those that are read."""
+        self.require_same(schema)
+        self.schema = schema
+        self.types = pa.schema([*schema, *(self.types.field(name) for name in self.derived)])
+
+    def arrange(self, names: Sequence[str]) -> None:
+        """Answer the aggregates in this order."""
+        self.answers = {name: self.answers[name] for name in names}
+        self._arrange()
 
     def remove(self, name: str) -> None:
         """Drop an aggregate, and its store if no other aggregate reads it."""

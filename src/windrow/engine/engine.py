@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -32,6 +32,7 @@ from windrow.engine.staging import Staged
 from windrow.engine.windows import ClosedWindows
 from windrow.errors import LimitError, QueryError, UserFunctionError
 from windrow.measure import Measure, Tick
+from windrow.options import OperatorOptions
 from windrow.planner.plan import Part
 from windrow.planner.window_set import FEW, WindowSet
 from windrow.spec import QuerySpec
@@ -76,6 +77,8 @@ class Engine(ABC):
         self.complete_from: dict[str, Tick] = {}
         self.watermark: Tick | None = None
         self.highest_time: Tick | None = None
+        # Where the lateness was another one before: the watermark then, and the horizon that it had.
+        self.final_until: tuple[Tick, Tick] | None = None
         self.windows = self.placed(part.query.windows)
         self.lowest: Tick
         self.highest: Tick
@@ -128,7 +131,11 @@ class Engine(ABC):
 
     def horizon(self, watermark: Tick) -> Tick:
         """Windows that end at or before this are final."""
-        return self.clamp(watermark - self.lateness)
+        horizon = self.clamp(watermark - self.lateness)
+        if self.final_until is None:
+            return horizon
+        before, final = self.final_until
+        return final if watermark <= before else max(final, horizon)
 
     def emission_point(self, watermark: Tick) -> Tick:
         """Windows that end at or before this have been given out."""
@@ -155,6 +162,10 @@ class Engine(ABC):
         """Know how far time has come, by an event that need not be in any window."""
 
     # -- events into partials --------------------------------------------------------------------
+
+    def absent(self, incoming: EventBatch | PartialBatch) -> np.ndarray | None:
+        """A mask of the events that lie in no window, or before these were added; None: nobody does."""
+        return None
 
     def bad_values(self, batch: pa.RecordBatch) -> list[tuple[str, np.ndarray, str]]:
         """Rows that cannot be taken in because of a value: the column, a mask, the reason."""
@@ -395,6 +406,28 @@ class Engine(ABC):
                 self._recode(name, coder.prune(alive))
 
     # -- queries that change while they run ------------------------------------------------------
+
+    def reconfigure(self, options: OperatorOptions) -> None:
+        """Go on with other options; what is final stays final."""
+        if self.watermark is not None and options.lateness != self.settings.lateness:
+            self.final_until = self.watermark, self.horizon(self.watermark)
+        self.lateness = self.measure.ticks(options.allowed_lateness, what="lateness")
+        self.binding.merge_by(options.store, self.query.aggregates)
+        self.settings = options
+        self.part = replace(self.part, options=options)
+        self.set_reach()
+        self._describe_results()
+
+    def learn(self, schema: pa.Schema) -> None:
+        """Know columns that are new, which aggregates that are added may read."""
+        self.part = replace(self.part, schema=schema)
+        self.binding.learn(schema)
+
+    def arrange(self, aggregates: Sequence[str]) -> None:
+        """Give results the columns of the aggregates in this order."""
+        self.part = self.part.with_aggregates({name: self.query.aggregates[name] for name in aggregates})
+        self.binding.arrange(aggregates)
+        self._describe_results()
 
     @abstractmethod
     def add_window(self, name: str, window: Window) -> Tick | None:

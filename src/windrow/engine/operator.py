@@ -30,9 +30,9 @@ from windrow.engine.metrics import Metrics
 from windrow.engine.operator_state import OperatorState
 from windrow.engine.results import empty_result
 from windrow.engine.staging import Staged
-from windrow.errors import QueryError
+from windrow.errors import QueryError, StateError
 from windrow.measure import Point, PointLike, Tick, parse_point
-from windrow.options import OperatorOptions
+from windrow.options import OperatorOptions, replaced
 from windrow.planner.plan import Plan
 from windrow.planner.window_set import FEW
 from windrow.span import Span
@@ -59,15 +59,54 @@ class Operator(OperatorState):
 
     @classmethod
     def restored(cls, query: QuerySpec, snapshot: bytes) -> Operator:
-        """See `Query.restore`."""
+        """The operator that a snapshot is of, which goes on with `query` once it is told to `change`."""
         from windrow.engine.snapshot import restore
 
         return restore(query, snapshot, cls)
 
-    def on_bad(self, choice: str) -> None:
-        """What becomes of bad rows from here on: "raise" or "divert"."""
-        self.settings = replace(self.settings, on_bad=choice)
-        self._intake = Intake(self.query.time_columns[0], self.settings, ordered=self.query.ordered)
+    def reconfigure(self, settings: OperatorOptions) -> None:
+        """Go on with other options: what is final stays final, and in "update" mode the changelog begins anew."""
+        require_pairings(settings.store, self.query.aggregates.values())
+        settings = replace(settings, lateness=0) if self.query.ordered else settings
+        if settings.mode != self.settings.mode:
+            self._require_other_mode(settings.mode)
+        for i, engine in enumerate(self.engines):
+            if settings.mode != self.settings.mode and engine.part.kind == "ordered":
+                from windrow.engine.ordered.engine import Ordered
+                from windrow.engine.snapshot import in_other_mode
+
+                assert isinstance(engine, Ordered)
+
+                self.engines[i] = in_other_mode(engine, settings)
+            self.engines[i].reconfigure(settings)
+        self.settings = settings
+        self._intake = Intake(self.query.time_columns[0], settings, ordered=self.query.ordered)
+        self._fit_unfetched()
+
+    def _require_other_mode(self, mode: str) -> None:
+        """An error unless what is held can be given out in the other mode."""
+        if self.span_input is not None:
+            raise StateError(
+                f"the mode was {self.settings.mode}, is {mode}: with events of {self.query.time} it stays"
+            )
+        parts = [engine.part for engine in self.engines]
+        options = replace(self.settings, mode=mode)
+        made = [part for part in parts if replace(part, options=options).passes_up and not part.passes_up]
+        if made:
+            raise StateError(
+                f"the mode was update, is append: with the windows {', '.join(made[0].query.windows)} it stays, as sessions are made of "
+                "each other in append mode"
+            )
+
+    def _fit_unfetched(self) -> None:
+        """Give rows that nobody has got yet the columns of now; null where they were not computed."""
+        for i, rows in enumerate(self.unfetched):
+            fields = self.engines[0].result_schema
+            known = set(rows.column_names)
+            columns = [
+                rows.column(f.name) if f.name in known else pa.nulls(len(rows), f.type) for f in fields
+            ]
+            self.unfetched[i] = pa.Table.from_arrays(columns, schema=fields)
 
     # -- data in ---------------------------------------------------------------------------------
 
@@ -289,11 +328,12 @@ class Operator(OperatorState):
     def _set_late_aside(
         self, incoming: EventBatch | PartialBatch, lates: list[Any]
     ) -> tuple[np.ndarray, int]:
-        """Events that are too late for every window go to `late()`: a mask of events that no window takes, and how many
-        of them are late."""
+        """Events that are too late for every window that would hold them go to `late()`: a mask of events that no window takes,
+        and how many of them are late."""
         gone, late = np.ones(len(incoming), bool), np.zeros(len(incoming), bool)
-        for found in lates:
-            gone &= False if found is None else found[0]
+        for engine, found in zip(self.engines, lates, strict=True):
+            absent = engine.absent(incoming)
+            gone &= (False if found is None else found[0]) | (False if absent is None else absent)
             late |= False if found is None else found[1]
         late &= gone
         if late.any() and isinstance(incoming, EventBatch):
@@ -434,12 +474,122 @@ class Operator(OperatorState):
         return explain(plan, exact=has_exact_inverse)
 
     def snapshot(self) -> bytes:
-        """The whole state as bytes; `Query.restore` of the same query goes on from here."""
+        """The whole state as bytes; `Query.restore` goes on from here, of the same query or of one that has changed."""
         from windrow.engine.snapshot import save
 
         return save(self)
 
     # -- queries that change while they run ------------------------------------------------------
+
+    def change(self, query: QuerySpec, *, schema: pa.Schema | None = None, **options: Any) -> None:
+        """Answer another query from here on; what both have goes on as if nothing had happened.
+
+        Windows and aggregates are the same if their names and all that they are made of are. New ones are added as by
+        `add_window` and `add_aggregate`, and `complete_from` says from when on they are complete; others are removed.
+
+        Parameters
+        ----------
+        query
+            Of the same key and time.
+        schema
+            The columns of events from here on; needed only if a new aggregate or window reads one that events have not had.
+        options
+            Those of `Query.operator` that change: `lateness`, `mode`, `on_bad`, `max_slices`, `max_ahead` and `store`. What is
+            final stays final. From "append" to "update" the changelog begins with the windows that are not final; from
+            "update" to "append" these are given out once more, when they are.
+
+        Raises
+        ------
+        StateError
+            If a window, an aggregate, the key or the time is another one under the same name, with the exact difference.
+            The operator is as it was.
+
+        Examples
+        --------
+        >>> import windrow as wr, pyarrow as pa
+        >>> old = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"n": wr.count()})
+        >>> new = wr.query(time="ts", windows={"w": wr.tumbling(5), "long": wr.tumbling(10)}, aggregates={"n": wr.count()})
+        >>> op = old.operator()
+        >>> _ = op.process(pa.table({"ts": [1, 2, 7]}))
+        >>> op.change(new, lateness=2)
+        >>> op.finish().select(["window", "n"]).to_pylist()
+        [{'window': 'w', 'n': 2}, {'window': 'w', 'n': 1}, {'window': 'long', 'n': 3}]
+        """
+        from windrow.engine.snapshot.description import described, require_compatible
+
+        settings = replaced(self.settings, options)
+        if query != self.query:
+            require_compatible(described(self), query)
+        if settings.mode != self.settings.mode:
+            self._require_other_mode(settings.mode)
+        if not self.engines:
+            self.query = query
+            self.reconfigure(settings)
+            return
+        known = self._with_columns_of(schema)
+        Operator(query, settings).prepare(known)  # what cannot be is refused before anything changes
+        if known is not self.schema:
+            for engine in self.engines:
+                engine.learn(known)
+            self.schema = known
+        if query != self.query:
+            self._go_over(query)
+        if settings != self.settings:
+            self.reconfigure(settings)
+
+    def _go_over(self, query: QuerySpec) -> None:
+        """Answer another query, which is compatible with the one of now."""
+        old = self.query
+        try:
+            for name in [n for n in query.windows if n not in old.windows]:
+                self.add_window(name, query.windows[name])
+            for name in [n for n in query.aggregates if n not in old.aggregates]:
+                self.add_aggregate(name, query.aggregates[name])
+        except BaseException:
+            for name in [n for n in self.query.windows if n not in old.windows]:
+                self.remove_window(name)
+            for name in [n for n in self.query.aggregates if n not in old.aggregates]:
+                self.remove_aggregate(name)
+            raise
+        for name in [n for n in old.windows if n not in query.windows]:
+            self.remove_window(name)
+        for name in [n for n in old.aggregates if n not in query.aggregates]:
+            self.remove_aggregate(name)
+        if list(self.query.aggregates) != list(query.aggregates):
+            for engine in self.engines:
+                engine.arrange(list(query.aggregates))
+            self._fit_unfetched()
+        self.query = query
+
+    def complete_from(self) -> dict[str, Any]:
+        """From which start on windows and aggregates that came later are complete, by "window NAME" and "aggregate NAME".
+
+        Examples
+        --------
+        >>> import windrow as wr, pyarrow as pa
+        >>> op = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"n": wr.count()}).operator()
+        >>> _ = op.process(pa.table({"ts": [1, 2, 7], "x": [1, 1, 1]}))
+        >>> _ = op.add_aggregate("sum", wr.sum("x"))
+        >>> op.complete_from()
+        {'aggregate sum': 10}
+        """
+        starts: dict[str, Tick] = {}
+        for engine in self.engines:
+            for name, start in engine.complete_from.items():
+                starts[name] = max(start, starts.get(name, start))
+        return {name: self.measure.scalar(start) for name, start in sorted(starts.items())}
+
+    def _with_columns_of(self, schema: pa.Schema | None) -> pa.Schema:
+        """The columns of events until now, and those of a schema that they have not had."""
+        assert self.schema is not None
+        if schema is None or schema.equals(self.schema):
+            return self.schema
+        known = set(self.schema.names)
+        for name in known.intersection(schema.names, *(engine.binding.columns for engine in self.engines)):
+            old, new = self.schema.field(name).type, schema.field(name).type
+            if old != new:
+                raise StateError(f"the state cannot go on: column {name!r} was {old}, is {new}")
+        return pa.schema([*self.schema, *(field for field in schema if field.name not in known)])
 
     def add_window(self, name: str, window: Window) -> Any:
         """Answer one more window from now on, and from existing slices as far back as they go.
@@ -469,6 +619,7 @@ class Operator(OperatorState):
         assert self.schema is not None
         alone = replace(self.query, windows=MappingProxyType({name: window}))
         (engine,) = self._engines(alone, self.schema)
+        engine.final_until = self.engines[0].final_until
         start = None
         if self.highest_time is not None:
             start = engine.begin_after(self.highest_time)
@@ -512,6 +663,7 @@ class Operator(OperatorState):
         if self.span_input is not None:
             self.span_input.introduce(self.engines[0])
         self.query = replace(self.query, aggregates=MappingProxyType(together))
+        self._fit_unfetched()
         known = [start for start in starts if start is not None]
         return self.measure.scalar(max(known)) if known else None
 
@@ -522,6 +674,7 @@ class Operator(OperatorState):
         self.query = replace(self.query, aggregates=MappingProxyType(rest))
         for engine in self.engines:
             engine.remove_aggregate(name)
+        self._fit_unfetched()
 
     def _require(self, what: str, name: str, known: Any) -> None:
         if name not in known:

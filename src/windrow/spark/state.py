@@ -11,6 +11,9 @@ A Python worker keeps the operators of its buckets from one micro-batch to the n
 what the store holds is identified by *tokens*, random names that each version gets: if an attempt failed, or another
 worker did the last micro-batches, the copy goes forward by the log from a version whose token the store knows,
 or is restored from the base. A copy never goes back.
+
+The base describes its query, and the log is of the same: where a stream is started with another query, the operator of
+the old one goes forward by the log, changes, and is written as a new base.
 """
 
 from __future__ import annotations
@@ -82,6 +85,11 @@ class Worker:
 WORKER = Worker()
 
 
+def _hash(plan: str) -> str:
+    """What is computed, without the number of buckets: the first versions had no more."""
+    return plan.partition(" ")[0]
+
+
 class Bucket:
     """The state of one bucket, for the time of one call. The variables are Spark's, set to the bucket."""
 
@@ -90,6 +98,8 @@ class Bucket:
         self._plan = plan
         self._number = number
         self._variables = head, base, log
+        # Whether the state is of another query than that of now.
+        self._is_changed = False
         self.head = self._read_head()
         self._copy: Copy | None = None
 
@@ -102,12 +112,28 @@ class Bucket:
                 f"the checkpoint's state has format {values[0]}; this windrow reads format {FORMAT}"
             )
         head = Head(*values)
-        if head.plan != self._plan:
-            raise StateError(
-                "the checkpoint belongs to another query: windows, aggregates, key, time, columns, buckets or options (other than on_bad) differ. "
-                "Start with a new checkpoint, or with the query as it was"
-            )
+        self._is_changed = _hash(head.plan) != _hash(self._plan)
+        if self._is_changed:
+            self._require_change(head)
         return head
+
+    def _require_change(self, head: Head) -> None:
+        """An error unless the query of now can go on from the state of another one, as far as that is known without it."""
+        if not self._task.can_change:
+            raise StateError(
+                "the checkpoint belongs to another operator: its windows, columns, time, buckets or options differ. Start with a new "
+                "checkpoint, or with the operator as it was"
+            )
+        _, _, buckets = head.plan.partition(" ")
+        if buckets and int(buckets) != self._task.buckets:
+            raise StateError(
+                f"the checkpoint has {buckets} buckets, and this stream would have {self._task.buckets}: say buckets={buckets}"
+            )
+        if not head.chunks:
+            raise StateError(
+                "the checkpoint belongs to another query, or one with other options, and was written by an earlier version of windrow, which "
+                "does not say which. Start once with the query as it was; then it can change"
+            )
 
     @property
     def operator(self) -> Any:
@@ -121,9 +147,12 @@ class Bucket:
         if head is None:
             return Copy(0, "", self._task.operator())
         copy = WORKER.take(head.stream, self._number)
-        if copy is None or not self._is_known(copy, head):
+        if copy is None or self._is_changed or not self._is_known(copy, head):
             copy = Copy(head.base_version, head.base_token, self._base(head))
+        elif copy.version == head.version:
+            return copy
         self._task.replay(copy.operator, map(self._batch, range(copy.version + 1, head.version + 1)))
+        self._task.changed(copy.operator)
         return Copy(head.version, head.token, copy.operator)
 
     def _is_known(self, copy: Copy, head: Head) -> bool:
@@ -170,12 +199,14 @@ class Bucket:
         data, token = batch.to_bytes(), secrets.token_hex(8)
         head = self.head or Head(FORMAT, self._plan, secrets.token_hex(8), 0, "", 0, "", 0, 0, 0, 0)
         version, size = head.version + 1, head.log_bytes + len(data)
-        if size > max(LIGHT, head.base_bytes) or version - head.base_version > LONG:
+        # The base says what the query is, and what the log is of.
+        is_new = self.head is None or head.plan != self._plan
+        if is_new or size > max(LIGHT, head.base_bytes) or version - head.base_version > LONG:
             head = self._write_base(head, version, token)
         else:
             self._variables[2].updateValue((version,), (token, data))
             head = replace(head, log_bytes=size)
-        self.head = replace(head, version=version, token=token, timer=timer)
+        self.head = replace(head, plan=self._plan, version=version, token=token, timer=timer)
         self._variables[0].update(tuple(vars(self.head).values()))
         WORKER.keep(head.stream, self._number, Copy(version, token, self._copy.operator))
 

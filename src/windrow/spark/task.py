@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
@@ -61,7 +61,13 @@ class Work(ABC):
 
     @abstractmethod
     def restored(self, state: bytes) -> Any:
-        """The operator that a snapshot is of."""
+        """The operator that a snapshot is of, as it was then."""
+
+    # Whether an operator can go on with another query than it began with.
+    can_change = False
+
+    def changed(self, operator: Any) -> None:  # noqa: B027 - most cannot change
+        """Let an operator that was restored go on with what is asked now."""
 
     @abstractmethod
     def apply(self, operator: Any, batch: MicroBatch) -> list[pa.Table]:
@@ -81,11 +87,11 @@ class Work(ABC):
         return instant + 1
 
     def identity(self) -> str:
-        """What must not change between two runs on one checkpoint: with other buckets, keys would change places."""
+        """What a bucket computes, as a hash, and over how many of them: with other buckets, keys would change places."""
         columns = [f"{field.name} {field.type}" for field in (*self.schema, *self.result)]
         first, *others = self._described()
         said = "\n".join([first, *columns, *others, str(self.buckets)])
-        return hashlib.sha256(said.encode()).hexdigest()
+        return f"{hashlib.sha256(said.encode()).hexdigest()} {self.buckets}"
 
     @abstractmethod
     def _described(self) -> list[str]:
@@ -115,10 +121,16 @@ class Task(Work):
         return operator
 
     def restored(self, state: bytes) -> Operator:
-        """The query's operator that a snapshot is of."""
+        """The operator that a snapshot is of, perhaps of an earlier form of the query."""
         from windrow.engine.operator import Operator
 
         return Operator.restored(self.query, state)
+
+    can_change = True
+
+    def changed(self, operator: Operator) -> None:
+        """Let an operator answer the query of now, with the options of now."""
+        operator.change(self.query, schema=self.schema, **vars(self.settings))
 
     def apply(self, operator: Operator, batch: MicroBatch) -> list[pa.Table]:
         """Process the events or slices of a micro-batch and advance; the windows that are emitted."""
@@ -128,9 +140,8 @@ class Task(Work):
 
     def replay(self, operator: Operator, batches: Iterator[MicroBatch]) -> None:
         """As `Work.replay`; bad rows of a log were diverted, whatever `on_bad` is now."""
-        operator.on_bad("divert")
+        operator.reconfigure(replace(operator.settings, on_bad="divert"))
         super().replay(operator, batches)
-        operator.on_bad(self.settings.on_bad)
 
     def _described(self) -> list[str]:
         """The plan and the options but `on_bad`, as bad rows leave nothing in the state."""
@@ -145,4 +156,7 @@ class Task(Work):
 
     def is_sliced(self, batch: pa.RecordBatch) -> bool:
         """Whether a batch that `scatter` has sent holds slices, and not events."""
-        return batch.schema.names != self.schema.names
+        from windrow.engine.intake.slice_batches import FIRST, LAST, SIZE
+
+        names = batch.schema.names
+        return names != self.schema.names and {FIRST, LAST, SIZE} <= set(names)

@@ -36,6 +36,7 @@ from windrow.engine.staging import Staged
 from windrow.engine.windows import ClosedWindows, due_windows, first_open_start, some_end
 from windrow.errors import LimitError, QueryError
 from windrow.measure import Tick
+from windrow.options import OperatorOptions
 from windrow.planner.plan import Part
 from windrow.planner.window_set import FEW, UNMERGED, WindowSet
 from windrow.windows.base import Window
@@ -91,6 +92,13 @@ class Aligned(Engine):
         Windows that were added later are there from where they are complete.
         """
         return self.windows.missed(starts, lasts, self.late_before, self.there_from)
+
+    def absent(self, incoming: EventBatch | PartialBatch) -> np.ndarray | None:
+        since = self.there_from
+        if isinstance(incoming, PartialBatch) or not (since or self.windows.may_leave_gaps):
+            return None
+        lasts = incoming.times if incoming.lasts is None else incoming.lasts
+        return ~self.windows.meets(incoming.times, lasts, since)
 
     @property
     def late_before(self) -> Tick:
@@ -527,10 +535,31 @@ class Aligned(Engine):
             self.spans.drop_removed()
         self._answer_anew()
 
+    def arrange(self, aggregates: Sequence[str]) -> None:
+        super().arrange(aggregates)
+        if self.spans is not None:
+            self.spans.arrange()
+        self._answer_anew()
+
+    def reconfigure(self, options: OperatorOptions) -> None:
+        other = options.mode != self.settings.mode
+        super().reconfigure(options)
+        if not other:
+            return
+        if options.mode == "update":
+            self.fresh.repack(self.slices.slots[:0], self.slices.capacity, self.stride, slice(0, 0))
+            # Windows between the horizon and the watermark are given out now.
+            self.backlog.update(self.windows.names)
+        else:
+            self.ledger = Ledger()
+            self.touches, self.fresh_seen = [], False
+        self._answer_anew()
+
     def _answer_anew(self) -> None:
         """Give the rows that are ready the columns of now."""
+        names = {name for batch in self.ready for name in batch.column("window").unique().to_pylist()}
         self.ready.clear()
-        for name in sorted(self.backlog):
+        for name in sorted(names):
             self._answer_final(name)
 
     def _require_later(self, windows: WindowSet, newest: Tick) -> None:

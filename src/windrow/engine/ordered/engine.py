@@ -441,6 +441,10 @@ class Ordered(Engine):
         super().remove_aggregate(name)
         self._refit()
 
+    def forget_emitted(self) -> None:
+        """Know no rows that are to be revised: the changelog ends here."""
+        self.changelog = Changelog(self.measure.dtype)
+
     def _refit(self) -> None:
         """Let the events that wait have the columns that are read now."""
         self.columns = self._event_columns()

@@ -51,6 +51,17 @@ def remove(engine: SessionState, name: str) -> None:
     engine.complete_from.pop("window " + name, None)
 
 
+def change_mode(engine: SessionState, *, handed_up: bool) -> None:
+    """Go on in the other mode; `handed_up` if sessions were made of those of the next smaller gap until now."""
+    for j in range(engine.lanes.static - 1) if handed_up else ():
+        _hand_up(engine, j, keep=True)
+    slots = engine.slices.in_order()
+    rows = engine.slices.table[slots]
+    rows["flags"], rows["revision"] = 0, 0
+    engine.place(rows, slots, 2 * len(slots) + 8)
+    engine.slices.forget_changes()
+
+
 def _complete_start(engine: SessionState, at: int) -> Tick | None:
     """From which start on a window is complete that was just added in lane `at`."""
     lanes = engine.lanes

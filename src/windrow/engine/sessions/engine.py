@@ -40,6 +40,7 @@ from windrow.engine.staging import Staged
 from windrow.engine.windows import ClosedWindows
 from windrow.errors import QueryError
 from windrow.measure import Tick
+from windrow.options import OperatorOptions
 from windrow.planner.plan import Part
 from windrow.windows.base import Window
 
@@ -117,6 +118,11 @@ class Sessions(SessionState):
         late, absent = self._late(incoming)
         gone = np.logical_and.reduce([a | b for a, b in zip(late, absent, strict=True)])
         return gone, gone & np.logical_or.reduce(late)
+
+    def absent(self, incoming: EventBatch | PartialBatch) -> np.ndarray | None:
+        if not all(self.lanes.closed) or incoming.scan[0] >= self.floors.min():
+            return None
+        return np.asarray(incoming.times < self.floors.min())
 
     def partly_late(self, incoming: EventBatch | PartialBatch) -> np.ndarray | None:
         """A mask of the events that have missed some of their windows, but not all; None: nobody has."""
@@ -307,6 +313,12 @@ class Sessions(SessionState):
     def remove_window(self, name: str) -> None:
         """Stop answering a window; what the next larger gap needs of it is handed up."""
         changing.remove(self, name)
+
+    def reconfigure(self, options: OperatorOptions) -> None:
+        other, handed_up = options.mode != self.settings.mode, self.passes_up
+        super().reconfigure(options)
+        if other:
+            changing.change_mode(self, handed_up=handed_up)
 
     def make_store(self, store: Store) -> Tick | None:
         store.repack(NONE, self.slices.capacity, 1, slice(0, 0))

@@ -2,7 +2,7 @@
 
     8 bytes   magic             "windrow" and a zero byte
     4 bytes   version           of this format
-    32 bytes  plan              SHA-256 of the query
+    32 bytes  plan              SHA-256 of the query; what the query was is described in the body
     8 bytes   length            of the body
     4 bytes   CRC-32            of the body
     body      Arrow IPC stream  one table: name, dtype, data
@@ -13,6 +13,6 @@ against its bounds. Only then does compiled code see it. There is no pickle, so 
 code. Parts that are tables themselves (keys, late rows) are Arrow IPC streams inside `data`.
 """
 
-from windrow.engine.snapshot.format import restore, save
+from windrow.engine.snapshot.format import in_other_mode, restore, save
 
-__all__ = ["restore", "save"]
+__all__ = ["in_other_mode", "restore", "save"]

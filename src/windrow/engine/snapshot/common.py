@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from windrow.engine.engine import Engine
 from windrow.engine.intake.keys import Keys
 from windrow.engine.partials import Log
-from windrow.engine.snapshot.parts import Reader, Writer, number, one, tick_of
+from windrow.engine.snapshot.parts import Reader, Writer, known_tick, number, one, tick_of
 from windrow.errors import StateError
 
 
@@ -29,6 +29,7 @@ def about(engine: Engine) -> dict[str, Any]:
         "watermark": number(engine.watermark),
         "highest_time": number(engine.highest_time),
         "complete_from": {name: number(tick) for name, tick in engine.complete_from.items()},
+        "final_until": None if engine.final_until is None else [number(tick) for tick in engine.final_until],
     }
 
 
@@ -43,6 +44,9 @@ def read(reader: Reader, engine: Engine, said: dict[str, Any], prefix: str) -> N
     engine.complete_from = {name: tick for name, tick in ticks.items() if tick is not None}
     engine.watermark = tick_of(measure, said["watermark"])
     engine.highest_time = tick_of(measure, said["highest_time"])
+    if said.get("final_until") is not None:
+        passed, final = (known_tick(measure, tick, "what was final") for tick in said["final_until"])
+        engine.final_until = passed, final
     _read_strings(reader, engine, prefix)
 
 

@@ -17,7 +17,9 @@ from windrow.engine.engines import engine_of
 from windrow.engine.intake.keys import Keys
 from windrow.engine.metrics import Counters
 from windrow.engine.operator_state import OperatorState
+from windrow.engine.ordered.engine import Ordered
 from windrow.engine.snapshot import aligned, common, ordered, sessions, spanning, version_3
+from windrow.engine.snapshot.description import described, rebuilt, require_compatible
 from windrow.engine.snapshot.parts import Reader, Writer, number, tick_of
 from windrow.engine.snapshot.plan import plan_hash
 from windrow.errors import StateError, WindrowError
@@ -31,10 +33,10 @@ if TYPE_CHECKING:
 
 State = TypeVar("State", bound=OperatorState)
 MAGIC = b"windrow\0"
-VERSION = 6
+VERSION = 7
 # Version 3 has other sections for sessions and for windows that depend on order, and up to version 5 events that wait for their
-# order are rows as they came; all else is the same.
-READABLE = (3, 5, VERSION)
+# order are rows as they came; from version 7 on there is a description of the query. All else is the same.
+READABLE = (3, 5, 6, VERSION)
 OLD_SECTION = (
     "the snapshot is of format version 3, in which windows that depend on the order of events, and sessions beside windows of "
     "time, share slices as they do not any more: begin anew from the source of the events"
@@ -106,6 +108,17 @@ def _read(
     return engine
 
 
+def in_other_mode(engine: Ordered, options: OperatorOptions) -> AnyEngine:
+    """An engine of these options and the same state, but for what was emitted: as if it had been saved and restored."""
+    engine.forget_emitted()
+    writer = Writer()
+    about, part = _write(writer, engine, ""), replace(engine.part, options=options)
+    fresh = engine_of(part, engine.keys)
+    common.read(reader := Reader(writer.body()), fresh, about, "")
+    SECTIONS[part.kind].read(reader, fresh, about, "")
+    return fresh
+
+
 def _about(operator: OperatorState) -> dict[str, Any]:
     settings, early = operator.settings, operator.early_watermark
     return vars(settings) | {
@@ -116,6 +129,7 @@ def _about(operator: OperatorState) -> dict[str, Any]:
         "watermark": number(operator.watermark),
         "highest_time": number(operator.highest_time),
         "said": number(operator.said),
+        "query": described(operator),
     }
 
 
@@ -132,10 +146,16 @@ def _without_extensions(table: pa.Table) -> pa.Table:
 
 
 def restore(query: QuerySpec, state: bytes, make: Callable[[QuerySpec, OperatorOptions], State]) -> State:
-    """The operator that wrote `state`; `make` gives an empty one."""
-    body = unframed(plan_hash(query), state, "query: windows, aggregates, key or time differ")
+    """The operator that wrote `state`; `make` gives an empty one.
+
+    Its query is `query` or, if this is another one, what was asked then: see `description.rebuilt`.
+    """
+    version, plan, body = _parts(state)
     try:
-        return _operator(query, Reader(body), make)
+        reader = Reader(body)
+        if plan != plan_hash(query):
+            query = _query_of(reader, query, version)
+        return _operator(query, reader, make)
     except StateError:
         raise
     except WindrowError as problem:
@@ -144,8 +164,28 @@ def restore(query: QuerySpec, state: bytes, make: Callable[[QuerySpec, OperatorO
         raise StateError(f"the snapshot's content does not fit its query: {problem}") from problem
 
 
+def _query_of(reader: Reader, query: QuerySpec, version: int) -> QuerySpec:
+    """The query of a snapshot of another one than `query`, which can go on from there."""
+    about = _json(reader.text("about")).get("query")
+    if about is None:
+        raise StateError(
+            "the snapshot belongs to another query: windows, aggregates, key or time differ. Only snapshots of format version "
+            f"{VERSION} say which, and this one has {version}: restore it with the query as it was, and take a snapshot of that"
+        )
+    require_compatible(about, query)
+    return rebuilt(about, query)
+
+
 def unframed(expected: bytes, state: bytes, owner: str) -> bytes:
     """The body of a snapshot, if it is whole and belongs to what has the hash `expected`."""
+    _, plan, body = _parts(state)
+    if plan != expected:
+        raise StateError(f"the snapshot belongs to another {owner}")
+    return body
+
+
+def _parts(state: bytes) -> tuple[int, bytes, bytes]:
+    """The version of a snapshot, the hash of what it belongs to, and its body, if it is whole."""
     if not isinstance(state, (bytes, bytearray, memoryview)):
         raise StateError(f"a snapshot is bytes, not {type(state).__name__}")
     state = bytes(state)
@@ -154,16 +194,14 @@ def unframed(expected: bytes, state: bytes, owner: str) -> bytes:
     _, version, plan, length, checksum = HEADER.unpack_from(state)
     if version not in READABLE:
         raise StateError(
-            f"the snapshot has format version {version}; this windrow reads versions 3, 5 and {VERSION}"
+            f"the snapshot has format version {version}; this windrow reads versions 3, 5, 6 and {VERSION}"
         )
     body = state[HEADER.size :]
     if len(body) != length:
         raise StateError(f"the snapshot is truncated or has grown: {len(body):,} bytes instead of {length:,}")
     if zlib.crc32(body) != checksum:
         raise StateError("the snapshot is corrupted: its checksum does not match")
-    if plan != expected:
-        raise StateError(f"the snapshot belongs to another {owner}")
-    return body
+    return version, plan, body
 
 
 def _operator(query: QuerySpec, reader: Reader, make: Callable[[QuerySpec, OperatorOptions], State]) -> State:

@@ -14,12 +14,13 @@ def plan_hash(query: QuerySpec) -> bytes:
     """The same for queries that compute the same; functions count by their code."""
     time = query.time if isinstance(query.time, str) else repr(query.time)
     parts = [time, repr(query.key), repr(query.ordered)]
-    parts += [f"{name}={_identity(window)}" for name, window in query.windows.items()]
-    parts += [f"{name}={_identity(aggregate)}" for name, aggregate in query.aggregates.items()]
+    parts += [f"{name}={identity(window)}" for name, window in query.windows.items()]
+    parts += [f"{name}={identity(aggregate)}" for name, aggregate in query.aggregates.items()]
     return hashlib.sha256("\n".join(parts).encode()).digest()
 
 
-def _identity(spec: Any) -> str:
+def identity(spec: Any) -> str:
+    """A window or an aggregate as text: the same for those that compute the same."""
     fields = {name: getattr(spec, name) for name in spec.__dataclass_fields__}
     shown = {k: _shown(v) for k, v in fields.items()}
     return f"{type(spec).__qualname__}({shown})"
@@ -27,5 +28,5 @@ def _identity(spec: Any) -> str:
 
 def _shown(value: Any) -> str:
     if isinstance(value, Predicate):
-        return _identity(value)
+        return identity(value)
     return code_of(value) if callable(value) else repr(value)

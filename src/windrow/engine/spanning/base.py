@@ -62,6 +62,9 @@ class SpanState(Protocol):
     def add_store(self, store: Store) -> Tick | None:
         """Give a new store its carry-over; from which start on windows are complete in it."""
 
+    def arrange(self) -> None:
+        """Know the order of the stores."""
+
     def drop_removed(self) -> None:
         """Forget what belongs to stores that are gone."""
 

@@ -65,7 +65,7 @@ class Spans:
         engine.may_have_empty_slices = True
         for answer in engine.binding.answers.values():
             self._accompany(answer)
-        self._arrange()
+        self.arrange()
 
     def _accompany(self, answer: Answer) -> None:
         """Give a store what it needs for events that go on, which pieces do not."""
@@ -75,7 +75,7 @@ class Spans:
         exact = has_exact_inverse(answer.bound)
         self.carry_overs[id(store)] = Differences(store) if exact else Crossings.beside(store)
 
-    def _arrange(self) -> None:
+    def arrange(self) -> None:
         """All carry-overs, in an order that depends on the query alone."""
         late = [self._engine.fresh] if self._engine.settings.mode == "update" else []
         stores = (id(store) for store in (*late, *self._engine.binding.in_order))
@@ -452,10 +452,10 @@ class Spans:
             each.repack(engine.slices.slots[:0], engine.slices.capacity, engine.stride, slice(0, 0))
         if isinstance(beside, Differences):
             beside.repack(slice(0, 0), engine.stride)
-        self._arrange()
+        self.arrange()
         return None if engine.highest_time is None else next_after(engine.highest_time)
 
     def drop_removed(self) -> None:
         alive = {id(self._engine.fresh), *map(id, self._engine.binding.stores.values())}
         self.carry_overs = {known: each for known, each in self.carry_overs.items() if known in alive}
-        self._arrange()
+        self.arrange()
