@@ -338,6 +338,16 @@ def test_a_window_that_is_added_is_not_there_before_it_is_complete():
     assert operator.late().equals(early)
 
 
+def test_a_window_that_is_added_behind_a_watermark_emits_none_that_begins_before_it_is_complete():
+    operator = asked().operator()
+    operator.process(pa.table({"since": [2, 14], "until": [33, 19], "x": [1, 2]}))
+    operator.advance(12)
+    assert operator.add_window("more", wr.tumbling(10)) == 40
+    operator.process(pa.table({"since": [21, 41], "until": [44, 52], "x": [4, 8]}))
+    rows = operator.finish().filter(pc.field("window") == "more").to_pylist()
+    assert [(row["start"], row["total"]) for row in rows] == [(40, 12), (50, 8)]
+
+
 def test_a_window_can_be_added_when_all_others_are_over():
     query = wr.query(
         time=wr.span("since", "until"), windows={"w": wr.band(3, length=5)}, aggregates={"n": wr.count()}
