@@ -60,7 +60,7 @@ print(*sys.modules)
 COMPILER = {"numba", "llvmlite", "windrow.compiling.native", "windrow.compiling.checking"}
 ARROW = {"pyarrow.acero", "pyarrow.dataset"}
 ORDERED, SESSIONS, SPANS = (
-    f"windrow.engine.{part}" for part in ("ordered.engine", "runs.engine", "spanning.spans")
+    f"windrow.engine.{part}" for part in ("ordered.engine", "sessions.engine", "spanning.spans")
 )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import zlib
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,7 +29,8 @@ def stream_of(table):
 def sealed(body, query, version=frame.VERSION):
     """A body with a header that fits it: what only a forger, or another program, would write."""
     plan = plan_hash(query)
-    header = frame.HEADER.pack(frame.MAGIC, version, plan, len(body), zlib.crc32(body))
+    checksum = frame.checksum(version, plan, body)
+    header = frame.HEADER.pack(frame.MAGIC, version, plan, len(body), checksum)
     return header + body
 
 

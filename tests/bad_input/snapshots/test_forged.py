@@ -98,20 +98,24 @@ def test_a_foreign_snapshot_is_refused(state):
 
 def test_the_snapshot_of_another_query_is_refused():
     windows, aggregates = dict(SAVED.windows), dict(SAVED.aggregates)
-    others = [
-        wr.query(time="ts", key="k", windows=windows | {"w": wr.tumbling(11)}, aggregates=aggregates),
-        wr.query(time="ts", key="k", windows=windows, aggregates=aggregates | {"n": wr.sum("x")}),
-        wr.query(time="ts", windows=windows, aggregates=aggregates),
-    ]
-    for other in others:
-        with pytest.raises(wr.StateError, match="belongs to another query"):
+    others = {
+        "window 'w' was tumbling 10, is tumbling 11": wr.query(
+            time="ts", key="k", windows=windows | {"w": wr.tumbling(11)}, aggregates=aggregates
+        ),
+        r"aggregate 'n' was count\(\), is sum\(x\)": wr.query(
+            time="ts", key="k", windows=windows, aggregates=aggregates | {"n": wr.sum("x")}
+        ),
+        "the key was 'k', is nothing": wr.query(time="ts", windows=windows, aggregates=aggregates),
+    }
+    for difference, other in others.items():
+        with pytest.raises(wr.StateError, match=difference):
             other.restore(saved())
 
 
 def test_a_snapshot_of_another_version_is_refused():
     refused(
         sealed(saved()[frame.HEADER.size :], SAVED, version=99),
-        "format version 99; this windrow reads versions 3, 5 and 6",
+        "format version 99; this windrow reads versions 3, 5, 6 and 7",
     )
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import pkgutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import is_dataclass, replace
 from functools import cache
 from importlib import import_module
@@ -71,11 +71,9 @@ def _hash(text: str) -> str:
 
 def _settled_window(operator: OperatorState, name: str, window: Window) -> dict[str, Any]:
     fields = _fields_of(window)
-    if isinstance(window, (Deterministic, Nondeterministic)):
-        kinds = _kinds_of_state(operator, name) or [type(value) for value in window.state]
-        fields["state"] = [_encoded(kind(value)) for kind, value in zip(kinds, window.state, strict=True)]
-    if isinstance(window, Nondeterministic):
-        fields["updates"] = window.update is not None
+    if kinds := _kinds_of_state(operator, name):
+        state = vars(window)["state"]
+        fields["state"] = [_encoded(kind(value)) for kind, value in zip(kinds, state, strict=True)]
     return fields
 
 
@@ -85,8 +83,9 @@ def _kinds_of_state(operator: OperatorState, name: str) -> list[type]:
         if isinstance(engine, Ordered) and name in engine.query.windows:
             place = engine.windows.names.index(name)
             found = next(d for specs, d in engine.settled.discretizers if place in specs)
-            assert isinstance(found, (UserStepped, Evicting))
-            return [PYTHON[kind] for kind in found.kinds]
+            return (
+                [PYTHON[kind] for kind in found.kinds] if isinstance(found, (UserStepped, Evicting)) else []
+            )
     return []
 
 
@@ -171,13 +170,7 @@ def _spec(entry: Mapping[str, Any], kind: type) -> Any:
     if found is None:
         raise StateError(f"the snapshot speaks of {entry['text']}, which this windrow does not know")
     given = {name: _decoded(value) for name, value in entry["fields"].items()}
-    if found is Deterministic:
-        return _idle_step(given)
-    if found is Nondeterministic:
-        return _idle_eviction(given)
-    if found is UserAggregate:
-        return _idle_aggregate(given)
-    return found(**given)
+    return IDLE.get(found, found)(**given)
 
 
 def _decoded(value: Any) -> Any:
@@ -223,12 +216,13 @@ def _function(parameters: Any, answer: str) -> Any:
     return scope["removed"]
 
 
-def _idle_step(given: dict[str, Any]) -> Deterministic:
+def _idle_step(**given: Any) -> Deterministic:
     return Deterministic(step=_function(["state", *_names(given["columns"])], "state, 0, 0"), **given)
 
 
-def _idle_eviction(given: dict[str, Any]) -> Nondeterministic:
-    updates, names = given.pop("updates"), _names(given["columns"])
+def _idle_eviction(**given: Any) -> Nondeterministic:
+    names = _names(given["columns"])
+    updates = "update" not in given  # a function has no field
     given.pop("update", None)
     return Nondeterministic(
         evict=_function(["rows", *names], "0"),
@@ -238,7 +232,7 @@ def _idle_eviction(given: dict[str, Any]) -> Nondeterministic:
     )
 
 
-def _idle_aggregate(given: dict[str, Any]) -> UserAggregate:
+def _idle_aggregate(**given: Any) -> UserAggregate:
     lower = given.pop("lower", "f")
     given.pop("invert", None)
     answers = [_literal(value) for value in given["identity"]]
@@ -255,3 +249,11 @@ def _idle_aggregate(given: dict[str, Any]) -> UserAggregate:
 def _literal(value: Any) -> str:
     kind = next(kind for kind, type_ in PYTHON.items() if type(value) is type_)
     return NOTHING[kind]
+
+
+# What makes those that have functions of the user's.
+IDLE: dict[type, Callable[..., Any]] = {
+    Deterministic: _idle_step,
+    Nondeterministic: _idle_eviction,
+    UserAggregate: _idle_aggregate,
+}

@@ -67,7 +67,12 @@ def save(operator: OperatorState) -> bytes:
 
 def framed(plan: bytes, body: bytes) -> bytes:
     """A body behind its header; `plan` is a hash of what it belongs to."""
-    return HEADER.pack(MAGIC, VERSION, plan, len(body), zlib.crc32(body)) + body
+    return HEADER.pack(MAGIC, VERSION, plan, len(body), checksum(VERSION, plan, body)) + body
+
+
+def checksum(version: int, plan: bytes, body: bytes) -> int:
+    """Up to version 6 a changed hash was told by the query that it was of."""
+    return zlib.crc32(body) if version < 7 else zlib.crc32(body, zlib.crc32(plan))
 
 
 def _write(writer: Writer, engine: AnyEngine, prefix: str) -> dict[str, Any]:
@@ -191,15 +196,16 @@ def _parts(state: bytes) -> tuple[int, bytes, bytes]:
     state = bytes(state)
     if len(state) < HEADER.size or not state.startswith(MAGIC):
         raise StateError("this is not a windrow snapshot: its first bytes are not windrow's")
-    _, version, plan, length, checksum = HEADER.unpack_from(state)
+    _, version, plan, length, expected = HEADER.unpack_from(state)
     if version not in READABLE:
+        *others, last = READABLE
         raise StateError(
-            f"the snapshot has format version {version}; this windrow reads versions 3, 5, 6 and {VERSION}"
+            f"the snapshot has format version {version}; this windrow reads versions {', '.join(map(str, others))} and {last}"
         )
     body = state[HEADER.size :]
     if len(body) != length:
         raise StateError(f"the snapshot is truncated or has grown: {len(body):,} bytes instead of {length:,}")
-    if zlib.crc32(body) != checksum:
+    if checksum(version, plan, body) != expected:
         raise StateError("the snapshot is corrupted: its checksum does not match")
     return version, plan, body
 
