@@ -160,6 +160,27 @@ def test_a_new_aggregate_may_read_a_column_that_is_new():
     assert ("w", 25, 30, 2, 3) in rows(operator.finish())
 
 
+def test_late_rows_that_nobody_has_fetched_have_columns_that_are_new():
+    old, new = asked({"w": wr.tumbling(5)}), asked({"w": wr.tumbling(5)}, COUNT | {"y": wr.sum("y")})
+    operator = running(old, *TIMES, watermark=12)
+    operator.process(events(3))
+    operator = new.restore(operator.snapshot(), schema=events(3, y=[1]).schema)
+    assert new.restore(operator.snapshot()).late().to_pylist() == [{"t": 3, "x": 3.0, "y": None}]
+
+
+def test_a_column_that_was_not_read_for_a_while_may_come_back_with_another_type():
+    without, late = asked({"w": wr.tumbling(5)}), ["a", "b"]
+    operator = running(asked({"w": wr.tumbling(5)}, COUNT | {"x": wr.sum("x")}), *TIMES, watermark=12)
+    operator.process(events(3))
+    operator = without.restore(operator.snapshot())
+    operator.process(pa.table({"t": [26, 27], "x": late}))
+    again = pa.table({"t": [31, 32], "x": late})
+    operator.change(asked({"w": wr.tumbling(5)}, {"x": wr.concat("x")}), schema=again.schema)
+    operator.process(again)
+    assert rows(operator.finish())[-1] == ("w", 30, 35, "ab")
+    assert operator.late().to_pylist() == [{"t": 3, "x": None}]
+
+
 # -- what may not be another one -----------------------------------------------------------------------
 
 
@@ -206,8 +227,16 @@ def test_a_function_with_other_code_is_another_one():
         asked({"w": wr.tumbling(5)}, {"a": own(2.0)}).restore(state)
 
 
-def test_a_column_of_another_type_is_refused_with_the_difference():
-    operator = running(asked({"w": wr.tumbling(5)}, {"s": wr.sum("x")}), *TIMES)
+@pytest.mark.parametrize(
+    "query",
+    [
+        asked({"w": wr.tumbling(5)}, {"s": wr.sum("x")}),
+        asked({"w": wr.tumbling(5), "d": wr.delta("x", by=4)}),
+    ],
+    ids=["of all windows", "of one window"],
+)
+def test_a_column_of_another_type_is_refused_with_the_difference(query):
+    operator = running(query, *TIMES)
     schema = pa.schema([pa.field("t", pa.int64()), pa.field("x", pa.int64())])
     with pytest.raises(wr.StateError, match="column 'x' was double, is int64"):
         operator.query.restore(operator.snapshot(), schema=schema)

@@ -240,7 +240,7 @@ def test_what_becomes_of_bad_rows_can_change_on_the_same_state(
 @pytest.fixture
 def written(monkeypatch: pytest.MonkeyPatch, task: Task) -> Store:
     """A base of several chunks, and a log behind it; no worker has a copy."""
-    monkeypatch.setattr(state, "LIGHT", 5_000)
+    monkeypatch.setattr(state, "LIGHT", 3_500)
     monkeypatch.setattr(state, "CHUNK", 500)
     store = Store()
     for batch in micro_batches(task.query, 7):
@@ -283,17 +283,3 @@ def test_another_format_is_an_error(written: Store, task: Task) -> None:
     written.head.update((1, *written.head.get()[1:]))
     with pytest.raises(wr.StateError, match="has format 1; this windrow reads format 2"):
         written.bucket(task)
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        task_of(WINDOWS["sessions"]),
-        task_of(WINDOWS["aligned"], mode="update"),
-        task_of(WINDOWS["aligned"], buckets=8),
-    ],
-    ids=["windows", "mode", "buckets"],
-)
-def test_the_state_of_another_query_is_an_error(written: Store, other: Task) -> None:
-    with pytest.raises(wr.StateError, match="the checkpoint belongs to another query"):
-        written.bucket(other)

@@ -108,6 +108,13 @@ class Operator(OperatorState):
             ]
             self.unfetched[i] = pa.Table.from_arrays(columns, schema=fields)
 
+    def _fit_set_aside(self) -> None:
+        """Give late and bad rows that nobody has got yet the columns that are read now; null where they had none."""
+        assert self.schema is not None
+        read = dict.fromkeys(name for engine in self.engines for name in engine.binding.columns)
+        fields = [self.schema.field(name) for name in read]
+        self.put_aside(*(_with_fields(rows, fields) for rows in self.set_aside().values()))
+
     # -- data in ---------------------------------------------------------------------------------
 
     def process(self, events: Any) -> pa.Table:
@@ -536,6 +543,7 @@ class Operator(OperatorState):
             self._go_over(query)
         if settings != self.settings:
             self.reconfigure(settings)
+        self._fit_set_aside()
 
     def _go_over(self, query: QuerySpec) -> None:
         """Answer another query, which is compatible with the one of now."""
@@ -584,12 +592,15 @@ class Operator(OperatorState):
         assert self.schema is not None
         if schema is None or schema.equals(self.schema):
             return self.schema
-        known = set(self.schema.names)
-        for name in known.intersection(schema.names, *(engine.binding.columns for engine in self.engines)):
-            old, new = self.schema.field(name).type, schema.field(name).type
+        read = {name for engine in self.engines for name in engine.binding.columns}
+        later = {field.name: field for field in schema}
+        for name in sorted(read & later.keys()):
+            old, new = self.schema.field(name).type, later[name].type
             if old != new:
                 raise StateError(f"the state cannot go on: column {name!r} was {old}, is {new}")
-        return pa.schema([*self.schema, *(field for field in schema if field.name not in known)])
+        known = set(self.schema.names)
+        columns = [later.get(field.name, field) for field in self.schema]
+        return pa.schema([*columns, *(field for field in schema if field.name not in known)])
 
     def add_window(self, name: str, window: Window) -> Any:
         """Answer one more window from now on, and from existing slices as far back as they go.
@@ -681,3 +692,14 @@ class Operator(OperatorState):
             raise QueryError(f"there is no {what} {name!r}{choices(name, known)}")
         if len(known) == 1:
             raise QueryError(f"{name!r} is the only {what} of the query and cannot be removed")
+
+
+def _with_fields(rows: pa.Table, fields: list[pa.Field]) -> pa.Table:
+    """Rows with columns of these types; null where there was none, or one of another type."""
+    for field in fields:
+        place = rows.schema.get_field_index(field.name)
+        if place < 0:
+            rows = rows.append_column(field, pa.nulls(len(rows), field.type))
+        elif rows.schema.field(place).type != field.type:
+            rows = rows.set_column(place, field, pa.nulls(len(rows), field.type))
+    return rows

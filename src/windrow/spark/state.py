@@ -98,8 +98,8 @@ class Bucket:
         self._plan = plan
         self._number = number
         self._variables = head, base, log
-        # Whether the state is of another query than that of now.
-        self._is_changed = False
+        # Whether the state is of another query than that of now, or has other options.
+        self.is_changed = False
         self.head = self._read_head()
         self._copy: Copy | None = None
 
@@ -112,27 +112,30 @@ class Bucket:
                 f"the checkpoint's state has format {values[0]}; this windrow reads format {FORMAT}"
             )
         head = Head(*values)
-        self._is_changed = _hash(head.plan) != _hash(self._plan)
-        if self._is_changed:
-            self._require_change(head)
+        self.is_changed = _hash(head.plan) != _hash(self._plan)
+        if self.is_changed:
+            self._require_described(head)
         return head
 
-    def _require_change(self, head: Head) -> None:
-        """An error unless the query of now can go on from the state of another one, as far as that is known without it."""
+    def _require_described(self, head: Head) -> None:
+        """An error unless the state says of which query it is."""
         if not self._task.can_change:
             raise StateError(
                 "the checkpoint belongs to another operator: its windows, columns, time, buckets or options differ. Start with a new "
                 "checkpoint, or with the operator as it was"
             )
-        _, _, buckets = head.plan.partition(" ")
-        if buckets and int(buckets) != self._task.buckets:
-            raise StateError(
-                f"the checkpoint has {buckets} buckets, and this stream would have {self._task.buckets}: say buckets={buckets}"
-            )
         if not head.chunks:
             raise StateError(
                 "the checkpoint belongs to another query, or one with other options, and was written by an earlier version of windrow, which "
                 "does not say which. Start once with the query as it was; then it can change"
+            )
+
+    def _require_buckets(self, head: Head) -> None:
+        """An error if keys would change places."""
+        _, _, buckets = head.plan.partition(" ")
+        if buckets and int(buckets) != self._task.buckets:
+            raise StateError(
+                f"the checkpoint has {buckets} buckets, and this stream would have {self._task.buckets}: say buckets={buckets}"
             )
 
     @property
@@ -147,12 +150,12 @@ class Bucket:
         if head is None:
             return Copy(0, "", self._task.operator())
         copy = WORKER.take(head.stream, self._number)
-        if copy is None or self._is_changed or not self._is_known(copy, head):
+        if copy is None or self.is_changed or not self._is_known(copy, head):
             copy = Copy(head.base_version, head.base_token, self._base(head))
-        elif copy.version == head.version:
-            return copy
-        self._task.replay(copy.operator, map(self._batch, range(copy.version + 1, head.version + 1)))
-        self._task.changed(copy.operator)
+            self._require_buckets(head)
+        if copy.version < head.version:
+            self._task.replay(copy.operator, map(self._batch, range(copy.version + 1, head.version + 1)))
+        self._task.go_on(copy.operator, is_changed=self.is_changed)
         return Copy(head.version, head.token, copy.operator)
 
     def _is_known(self, copy: Copy, head: Head) -> bool:

@@ -38,8 +38,8 @@ class Stateful:
         batch = MicroBatch(instant, payloads)
         bucket = Bucket(self._task, self._plan, number, *self._variables)
         old = 0 if bucket.head is None else bucket.head.timer
-        if instant < old and not payloads:
-            return []  # nothing has changed
+        if instant < old and not payloads and not bucket.is_changed:
+            return []  # nothing is new
         operator = bucket.operator
         before = _counts(operator)
         emitted = list(results(self._task, self._task.apply(operator, batch), operator))

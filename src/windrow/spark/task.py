@@ -66,8 +66,8 @@ class Work(ABC):
     # Whether an operator can go on with another query than it began with.
     can_change = False
 
-    def changed(self, operator: Any) -> None:  # noqa: B027 - most cannot change
-        """Let an operator that was restored go on with what is asked now."""
+    def go_on(self, operator: Any, *, is_changed: bool) -> None:  # noqa: B027 - most cannot change
+        """Let an operator go on with what is asked now; `is_changed` if more than what `identity` leaves out is other."""
 
     @abstractmethod
     def apply(self, operator: Any, batch: MicroBatch) -> list[pa.Table]:
@@ -128,9 +128,12 @@ class Task(Work):
 
     can_change = True
 
-    def changed(self, operator: Operator) -> None:
+    def go_on(self, operator: Operator, *, is_changed: bool) -> None:
         """Let an operator answer the query of now, with the options of now."""
-        operator.change(self.query, schema=self.schema, **vars(self.settings))
+        if is_changed:
+            operator.change(self.query, schema=self.schema, **vars(self.settings))
+        elif operator.settings.on_bad != self.settings.on_bad:
+            operator.reconfigure(replace(operator.settings, on_bad=self.settings.on_bad))
 
     def apply(self, operator: Operator, batch: MicroBatch) -> list[pa.Table]:
         """Process the events or slices of a micro-batch and advance; the windows that are emitted."""
