@@ -92,6 +92,20 @@ def test_counters_run_on_and_a_report_counts_once(caplog: pytest.LogCaptureFixtu
     assert caplog.messages[-1].endswith("late 15, bad 3, duplicates 15")
 
 
+def test_from_when_on_what_came_later_is_complete_is_said_once(caplog: pytest.LogCaptureFixture) -> None:
+    listener, counted = ProgressListener(), REPORT["observedMetrics"]["windrow"]
+    known = {"window 1d": "2024-05-02 00:00:00"}
+    more = {**known, "aggregate p99": "2024-05-01 13:00:00"}
+    starts = [{}, known, known, {}, more]
+    metrics = [{"windrow": {**counted, "complete_from": each}} for each in starts]
+    reports = [{**REPORT, "batchId": i, "observedMetrics": each} for i, each in enumerate(metrics)]
+    with caplog.at_level(logging.INFO, "windrow.pipelines"):
+        listener.catch_up([SimpleNamespace(json=json.dumps(report)) for report in reports])  # type: ignore[misc]
+    said = [line.partition("duplicates ")[2].partition(", ")[2] for line in caplog.messages]
+    first, second = (f"{name} complete from {start}" for name, start in more.items())
+    assert said == ["", first, "", "", second]
+
+
 EPOCH = datetime(2024, 5, 1, tzinfo=UTC)
 QUERY = wr.query(
     time="ts",

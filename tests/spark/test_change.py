@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from streams import NIGHTLY, WATERMARK, Step, apart, like, plain_rows, source, w
 
 import windrow as wr
 from tests.referee import assert_same
+from windrow.engine.operator import Operator
 from windrow.engine.snapshot.description import described
 from windrow.errors import StateError
 from windrow.options import OperatorOptions
@@ -103,8 +105,8 @@ def moment(watermark: int) -> Any:
     return pa.array([watermark], pa.timestamp("ms", "UTC")).cast(pa.timestamp("us", "UTC"))[0]
 
 
-def embedded(change: Change, *parts: list[Step]) -> Iterator[tuple[list[pa.Table], pa.Table]]:
-    """What an operator emits, and its late rows, if it is driven as Spark drives those of a stream; in the second part it is
+def embedded(change: Change, *parts: list[Step]) -> Iterator[tuple[list[pa.Table], Operator]]:
+    """What an operator emits, and the operator with its late rows, if it is driven as Spark drives those of a stream; in the second part it is
     restored as the other form of the query."""
     schema = parts[0][0].events.schema
     empty, holds = schema.empty_table(), 0
@@ -119,7 +121,7 @@ def embedded(change: Change, *parts: list[Step]) -> Iterator[tuple[list[pa.Table
             operator.process(step.events)
             emitted.append(operator.advance(moment(holds)) if holds else operator.process(empty))
             holds = max(holds, step.watermark)
-        yield emitted, operator.late()
+        yield emitted, operator
 
 
 # -- a bucket ------------------------------------------------------------------------------------------
@@ -207,8 +209,27 @@ def test_a_bucket_without_rows_changes_too_though_the_watermark_stands_still() -
     assert head is not None
     timers.set.add(head.timer)
     stage.step(3, head.timer - 1, [], by_timer=False)
+    assert stage.step(3, head.timer - 1, [], by_timer=False) == []
     assert not store.bucket(task_of(other)).is_changed
     assert timers.set == {head.timer}
+
+
+def test_all_buckets_say_from_when_on_what_is_new_is_complete_in_the_same_micro_batches() -> None:
+    store, timers = begun(), Timers()
+    other = task_of(replace(FORM, aggregates=FORM.aggregates | TOTAL))
+    stage = Stateful(other, timers, store.head, store.base, store.log)
+    watermark = store.head.get()[-1] - 1
+    timers.set.add(watermark + 1)
+    ((*counts, _, starts),) = stage.step(3, watermark, [], by_timer=False)
+    known = store.bucket(other).operator.complete_from()
+    assert counts == [0, 0, 0]
+    assert starts == known
+    assert known.keys() == {"aggregate total"}
+    rows = pack(STEPS[2].events.to_batches()[0])
+    assert [given[4] for given in stage.step(3, watermark, [rows], by_timer=False)] == [None]
+    first, *others = stage.step(3, watermark + 3_000, [], by_timer=False)
+    assert first[4] == known
+    assert [given[:3] for given in others] == [(0, 0, 0)] * len(others)
 
 
 def test_a_new_aggregate_reads_a_column_that_rows_did_not_have() -> None:
@@ -294,8 +315,11 @@ def test_state_that_does_not_say_of_which_query_it_is_goes_on_with_that_query_on
 STREAMED = CHANGES if NIGHTLY else {"windows of time": CHANGES["windows of time"]}
 
 
-def run(spark: Any, folder: Path, forms: dict[str, Form], steps: list[Step]) -> dict[str, pa.Table]:
-    """What a stream gives out that answers all of these at once, from its checkpoint on until it has read these steps."""
+def run(
+    spark: Any, folder: Path, forms: dict[str, Form], steps: list[Step]
+) -> tuple[dict[str, pa.Table], dict[str, dict[str, Any]]]:
+    """What a stream gives out that answers all of these at once, from its checkpoint on until it has read these steps; and
+    what it said last of what is complete from when on."""
     from pyspark.sql import functions as sf
 
     begun = len(list((folder / "source").glob("*.parquet")))
@@ -311,9 +335,11 @@ def run(spark: Any, folder: Path, forms: dict[str, Form], steps: list[Step]) -> 
     result = reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), results)
     writer = result.writeStream.foreachBatch(lambda batch, _: kept.append(batch.toArrow()))
     writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
-    writer.trigger(availableNow=True).start().awaitTermination()
-    found = pa.concat_tables(kept)
-    return {name: found.filter(pc.field("job") == name) for name in forms}
+    running = writer.trigger(availableNow=True).start()
+    running.awaitTermination()
+    found, report = pa.concat_tables(kept), running.recentProgress[-1].observedMetrics
+    starts = {name: report[name].complete_from for name in forms}
+    return {name: found.filter(pc.field("job") == name) for name in forms}, starts
 
 
 def by_bucket(spark: Any, steps: list[Step]) -> list[list[Step]]:
@@ -333,17 +359,32 @@ def test_a_stream_goes_on_as_the_embedded_operators_that_change_there(spark: Any
     forms = [
         {name: getattr(change, when) for name, change in changes.items()} for when in ("before", "after")
     ]
-    given = [run(spark, tmp_path, form, part) for form, part in zip(forms, parts, strict=True)]
+    given, starts = zip(
+        *(run(spark, tmp_path, *each) for each in zip(forms, parts, strict=True)), strict=True
+    )
     apiece = list(zip(*(by_bucket(spark, part) for part in parts), strict=True))
     for name, change in changes.items():
-        wanted = [list(embedded(change, *of_one)) for of_one in apiece]
+        wanted = [
+            [
+                (emitted, operator.late(), operator.complete_from())
+                for emitted, operator in embedded(change, *of_one)
+            ]
+            for of_one in apiece
+        ]
         for part, outputs in enumerate(zip(*wanted, strict=True)):
-            windows = pa.concat_tables(table for emitted, _ in outputs for table in emitted)
+            windows = pa.concat_tables(table for emitted, *_ in outputs for table in emitted)
             got = given[part][name]
             if "side_rows" in forms[part][name].options:
                 got, late, bad = apart(got)
-                missed = pa.concat_tables(rows for _, rows in outputs)
+                missed = pa.concat_tables(rows for _, rows, _ in outputs)
                 assert plain_rows(late.select(missed.column_names)) == plain_rows(missed) != []
                 assert bad.num_rows == 0
+            known = {what for *_, found in outputs for what in found}
+            latest = {what: max(found[what] for *_, found in outputs if what in found) for what in known}
+            said = {
+                what: datetime.fromisoformat(text).replace(tzinfo=UTC)
+                for what, text in starts[part][name].items()
+            }
+            assert said == latest
             assert windows.num_rows
             assert plain_rows(like(windows, got.select(windows.column_names))) == plain_rows(windows), name

@@ -4,7 +4,7 @@
 
 *Lag* is the time from the newest event to the end of the micro-batch that took it; the events of a replay are of the
 past, and it is left out there. A source that knows it says how many rows wait. *Late*, *bad* and *duplicates* are
-counted from the start of the listener. Late rows are those that windrow counts and those that Spark's own operators have dropped; see `Query.on_spark` for `metrics`.
+counted from the start of the listener. From when on windows and aggregates that came later are complete is said once. Late rows are those that windrow counts and those that Spark's own operators have dropped; see `Query.on_spark` for `metrics`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -46,12 +46,16 @@ class Progress:
     late: int = 0
     bad: int = 0
     duplicates: int = 0
+    complete_from: Mapping[str, str] = field(default_factory=dict)
+    # Of `complete_from`, what no micro-batch before has said.
+    news: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, report: Mapping[str, Any], *, metrics: str = "windrow") -> Progress:
         """What Spark reports of a micro-batch (`StreamingQueryProgress.json`)."""
         operators = report["stateOperators"]
         observed = report.get("observedMetrics", {}).get(metrics, {})
+        starts = observed.get("complete_from") or {}
         return cls(
             name=report["name"] or report["id"],
             batch=report["batchId"],
@@ -66,6 +70,8 @@ class Progress:
             late=(observed.get("late") or 0) + sum(o["numRowsDroppedByWatermark"] for o in operators),
             bad=observed.get("bad") or 0,
             duplicates=sum(o["customMetrics"].get("numDroppedDuplicateRows", 0) for o in operators),
+            complete_from=starts,
+            news=starts,
         )
 
     def after(self, before: Progress | None) -> Progress:
@@ -79,6 +85,8 @@ class Progress:
             late=before.late + self.late,
             bad=before.bad + self.bad,
             duplicates=before.duplicates + self.duplicates,
+            complete_from=self.complete_from or before.complete_from,
+            news=dict(self.complete_from.items() - before.complete_from.items()),
         )
 
     def parts(self) -> list[str]:
@@ -91,7 +99,8 @@ class Progress:
         if self.lag is not None:
             said.append(f"lag {_length(self.lag)}")
         said += [f"state {self.state_bytes / 1e6:,.1f} MB", f"late {self.late:,}", f"bad {self.bad:,}"]
-        return said + ([f"duplicates {self.duplicates:,}"] if self.duplicates else [])
+        said += [f"duplicates {self.duplicates:,}"] if self.duplicates else []
+        return said + [f"{name} complete from {start}" for name, start in sorted(self.news.items())]
 
     def __str__(self) -> str:
         batch, *rest = self.parts()

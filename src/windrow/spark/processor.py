@@ -17,8 +17,8 @@ from windrow.spark.task import Work
 if TYPE_CHECKING:
     from windrow.spark.stateful import Stateful
 
-# A packed batch of results; the counts are those of the call, in its first row.
-EMITTED = "events long, late long, bad long, payload binary"
+# A packed batch of results; all else is about the call, in its first row. `{}` is the type of starts of windows.
+EMITTED = "events long, late long, bad long, payload binary, complete_from map<string, {}>"
 # The state of a bucket, see `state`.
 HEAD = (
     "format int, plan string, stream string, version long, token string, base_version long, base_token string, "
@@ -64,4 +64,6 @@ class Processor(StatefulProcessor):
         else:
             instant = timer_values.getCurrentWatermarkInMs()
         emitted = self._stage.step(key[0], instant, payloads, by_timer=by_timer)
-        return iter([Row(events=e, late=late, bad=bad, payload=p) for e, late, bad, p in emitted])
+        return iter(
+            [Row(events=e, late=late, bad=bad, payload=p, complete_from=c) for e, late, bad, p, c in emitted]
+        )

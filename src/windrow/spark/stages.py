@@ -82,8 +82,25 @@ def streamed(rows: DataFrame, task: Work, *, metrics: str, counted: Sequence[str
     # Who goes by the time of day is woken by timers alone, and needs no word of rows that others have got.
     packed = numbered(rows).mapInArrow(scatter(task, everywhere=not task.clocked), SCATTERED)
     mode = "ProcessingTime" if task.clocked else "EventTime"
+    result = spark_schema(task.result)
+    start = result["start"].dataType.simpleString() if task.can_change else "long"
     # A changelog only grows: in update mode, too, what is emitted is appended.
-    emitted = packed.groupBy("bucket").transformWithState(Processor(task), EMITTED, "Append", mode)
-    counts = [sf.coalesce(sf.sum(name), sf.lit(0)).alias(name) for name in counted]
-    observed = emitted.observe(metrics, *counts)
-    return marked(observed.select("payload")).mapInArrow(unpacked, spark_schema(task.result))
+    emitted = packed.groupBy("bucket").transformWithState(
+        Processor(task), EMITTED.format(start), "Append", mode
+    )
+    told = [sf.coalesce(sf.sum(name), sf.lit(0)).alias(name) for name in counted]
+    if task.can_change:
+        told.append(_latest("complete_from", start).alias("complete_from"))
+    observed = emitted.observe(metrics, *told)
+    return marked(observed.select("payload")).mapInArrow(unpacked, result)
+
+
+def _latest(column: str, type_: str) -> Column:
+    """The maps of all rows as one, with the latest value of each name, as text: else Spark reports whole seconds."""
+
+    def both(one: Column, other: Column) -> Column:
+        return sf.map_zip_with(one, other, lambda _, x, y: sf.greatest(x, y))
+
+    return sf.aggregate(sf.collect_list(column), sf.expr(f"cast(map() as map<string, {type_}>)"), both).cast(
+        "map<string, string>"
+    )

@@ -17,8 +17,8 @@ from windrow.spark.results import results
 from windrow.spark.state import Bucket
 from windrow.spark.task import Work
 
-# Events, late and bad rows, and a packed batch of results.
-Given = tuple[int, int, int, bytes | None]
+# Events, late and bad rows, a packed batch of results, and from when on what came later is complete.
+Given = tuple[int, int, int, bytes | None, dict[str, Any] | None]
 
 
 class Stateful:
@@ -31,7 +31,7 @@ class Stateful:
         self._variables = head, base, log
 
     def step(self, number: int, instant: int, payloads: Sequence[bytes], *, by_timer: bool) -> list[Given]:
-        """Take a micro-batch into a bucket; what it emits. The counts are in the first row.
+        """Take a micro-batch into a bucket; what it emits. All but results is in the first row.
 
         `instant` is the watermark, or the time of day if the task is `clocked`.
         """
@@ -44,6 +44,9 @@ class Stateful:
         before = _counts(operator)
         emitted = list(results(self._task, self._task.apply(operator, batch), operator))
         counts = [now - then for now, then in zip(_counts(operator), before, strict=True)]
+        # All buckets say it in the same micro-batches: in those that move the watermark, and where the query changes.
+        is_told = instant >= old or bucket.is_changed
+        known = (self._task.complete_from(operator) if is_told else None) or None
         timer = self._task.timer(operator, instant)
         bucket.write(batch, timer)
         if timer != old:
@@ -52,9 +55,14 @@ class Stateful:
             if timer:
                 self._handle.registerTimer(timer)
         packed: list[bytes | None] = [pack(part) for part in emitted]
-        if not packed and any(counts):
+        if not packed and (known or any(counts)):
             packed = [None]
-        return [(*(counts if i == 0 else (0, 0, 0)), part) for i, part in enumerate(packed)]
+        events, late, bad = counts
+        return (
+            [(events, late, bad, packed[0], known), *((0, 0, 0, part, None) for part in packed[1:])]
+            if packed
+            else []
+        )
 
 
 def _counts(operator: Any) -> tuple[int, int, int]:

@@ -69,6 +69,10 @@ class Work(ABC):
     def go_on(self, operator: Any, *, is_changed: bool) -> None:  # noqa: B027 - most cannot change
         """Let an operator go on with what is asked now; `is_changed` if more than what `identity` leaves out is other."""
 
+    def complete_from(self, operator: Any) -> dict[str, Any]:
+        """From which start on what came later is complete; the starts are those of the column `start` of the result."""
+        return {}
+
     @abstractmethod
     def apply(self, operator: Any, batch: MicroBatch) -> list[pa.Table]:
         """Take in a micro-batch; what it emits."""
@@ -134,6 +138,10 @@ class Task(Work):
             operator.change(self.query, schema=self.schema, **vars(self.settings))
         elif operator.settings.on_bad != self.settings.on_bad:
             operator.reconfigure(replace(operator.settings, on_bad=self.settings.on_bad))
+
+    def complete_from(self, operator: Operator) -> dict[str, Any]:
+        """From which start on windows and aggregates that came later are complete."""
+        return operator.complete_from()
 
     def apply(self, operator: Operator, batch: MicroBatch) -> list[pa.Table]:
         """Process the events or slices of a micro-batch and advance; the windows that are emitted."""
