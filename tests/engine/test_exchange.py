@@ -321,6 +321,25 @@ def test_late_slices_are_counted_and_not_kept():
     assert operator.finish()["n"].to_pylist() == [2]
 
 
+@pytest.mark.parametrize("restarted", [False, True])
+def test_slices_that_are_wider_than_those_here_spoil_no_window_that_is_added_later(restarted):
+    """6 to 12 comes as one slice when the operator has two there, cut for a window that is gone and comes back."""
+    short, long = {"short": wr.tumbling(3)}, {"long": wr.tumbling(6)}
+    both, wide = (wr.query(time="t", windows=w, aggregates={"n": wr.count()}) for w in (short | long, long))
+    table = pa.table({"t": [6, 7, 9, 10, 11]})
+    (batch,) = table.to_batches()
+    operator = both.operator()
+    operator.process(table)
+    operator.remove_window("short")
+    operator.take_slices(slices_of(wide, batch))
+    if restarted:
+        operator = wide.restore(operator.snapshot())
+    assert operator.add_window("short", wr.tumbling(3)) == 12
+    operator.process(pa.table({"t": [12, 13]}))
+    rows = [(r["window"], r["start"], r["n"]) for r in operator.finish().to_pylist()]
+    assert sorted(rows) == [("long", 6, 10), ("long", 12, 2), ("short", 12, 2)]
+
+
 def test_a_batch_of_another_schema_is_refused():
     table = pa.table({"time": [1, 2], "key0": ["a", "b"], "x": [1, 2]})
     query = asked(TUMBLING, {"total": wr.sum("x")}, keys=["string"])

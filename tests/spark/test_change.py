@@ -22,6 +22,7 @@ from streams import NIGHTLY, WATERMARK, Step, apart, like, plain_rows, source, w
 
 import windrow as wr
 from tests.referee import assert_same
+from windrow.engine.exchange import slices_of
 from windrow.engine.operator import Operator
 from windrow.engine.snapshot.description import described
 from windrow.errors import StateError
@@ -184,6 +185,29 @@ def test_a_bucket_goes_on_as_the_embedded_operator_that_changes_there(
             assert sum(map(len, given)) == len(want)
             for table in given:
                 assert_same(want, table)
+
+
+def test_events_that_come_as_slices_are_answered_as_events_are_through_several_changes() -> None:
+    """Slices of wider windows meet narrower ones that are there: what comes back is complete only behind them."""
+    forms = [
+        Form({"short": SHORT, "wide": wr.tumbling("6 seconds")}, COUNT | TOTAL),
+        Form({"wide": wr.tumbling("6 seconds")}, COUNT | TOTAL, {"lateness": "2 seconds"}),
+        Form({"short": SHORT, "wide": wr.tumbling("6 seconds")}, TOTAL | HIGH, {"lateness": "2 seconds"}),
+    ]
+    emitted: dict[bool, list[list[str]]] = {False: [], True: []}
+    for as_slices, rows in emitted.items():
+        store, holds = Store(), 0
+        for form, step in zip([*forms, *forms[2:] * 4], STEPS, strict=False):
+            (events,) = step.events.combine_chunks().to_batches() or [None]
+            if events is None:
+                continue
+            payload = slices_of(form.query, events) if as_slices else events
+            _, given = store.step(task_of(form), MicroBatch(holds, [pack(payload)]))
+            rows.append([row for table in given for row in plain_rows(table)])
+            holds = step.watermark
+    for by_event, by_slice in zip(emitted[False], emitted[True], strict=True):
+        assert set(by_slice) <= set(by_event)
+    assert emitted[True][-1] == emitted[False][-1] != []
 
 
 def test_what_is_gone_leaves_the_state_with_the_first_micro_batch() -> None:

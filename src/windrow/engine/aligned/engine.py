@@ -197,12 +197,25 @@ class Aligned(Engine):
 
         def commit() -> None:
             self.presence.join(cells, [], parcel.sizes)
+            self._note_wide(parcel)
             rows = self.revising(parcel.times)
             if len(rows):
                 self.fresh.join(cells[rows], [], parcel.sizes[rows])
                 self.touch(starts[starts < self.watermark])
 
         staged.on_commit(commit)
+
+    def _note_wide(self, parcel: PartialBatch) -> None:
+        """Of slices that are wider than those here, which were cut for windows that are gone, it is not known how much lies
+        where: no window that is added later is complete before they end."""
+        mixed = self.slices.mixed_until
+        if mixed is None or parcel.scan[0] >= mixed:
+            return
+        at = np.searchsorted(self.slices.starts, parcel.times, side="right") - 1
+        wide = parcel.last >= self.slices.ends[at]
+        if wide.any():
+            end = next_after(parcel.last[wide].max().item())
+            self.kept_from = end if self.kept_from is None else max(self.kept_from, end)
 
     def cut(
         self, times: np.ndarray, scan: tuple[Tick, Tick, bool]
