@@ -152,5 +152,19 @@ def test_windows_of_order_of_version_5_go_on_with_the_events_that_waited():
     assert sorted_rows(operator.finish()) == sorted_rows(anew.finish())
 
 
+def test_a_snapshot_that_does_not_describe_its_query_goes_on_with_that_query_and_then_changes() -> None:
+    state = (GOLDEN / "version-5-windows-of-order.snapshot").read_bytes()
+    fewer = query(rows=ORDERED["rows"])
+    with pytest.raises(
+        wr.StateError,
+        match=r"format version 7 say which, and this one has 5: restore it with the query as it was",
+    ):
+        fewer.restore(state)
+    changed = fewer.restore(query(**ORDERED).restore(state).snapshot())
+    whole = query(**ORDERED).restore(state).finish()
+    rows = whole.filter(pc.equal(whole["window"].cast(pa.string()), "rows"))
+    assert sorted_rows(changed.finish()) == sorted_rows(rows) != []
+
+
 def sorted_rows(table: pa.Table) -> list[str]:
     return sorted(map(str, table.to_pylist()))

@@ -1,4 +1,5 @@
-"""A stream that is started again with another query: what stays goes on, what is new is answered from what is there, what goes leaves.
+"""A stream that is started again with another query: what stays goes on, what is new is answered from what is there, and
+what goes leaves.
 
 The referee is the embedded operator of each bucket, which is restored with the other query at the same place;
 `engine/test_change` and `conformance/test_interleavings` say that it is right.
@@ -107,8 +108,8 @@ def moment(watermark: int) -> Any:
 
 
 def embedded(change: Change, *parts: list[Step]) -> Iterator[tuple[list[pa.Table], Operator]]:
-    """What an operator emits, and the operator with its late rows, if it is driven as Spark drives those of a stream; in the second part it is
-    restored as the other form of the query."""
+    """What an operator emits, and the operator with its late rows, if it is driven as Spark drives those of a stream; in
+    the second part it is restored as the other form of the query."""
     schema = parts[0][0].events.schema
     empty, holds = schema.empty_table(), 0
     operator = change.before.query.operator(**change.before.operators)

@@ -1,7 +1,8 @@
-"""Checkpoints that were written earlier, as Spark and windrow wrote them then: streams go on from them, also with another query.
+"""Checkpoints that were written earlier, as Spark and windrow wrote them then: streams go on from them, also with
+another query.
 
-Each is of the query below after the first two of the steps, with two buckets and a lateness of 5 seconds; Spark 4.3. Checksums of files
-were left out. Spark writes down where a checkpoint lies; there the files say `file:/checkpoint`.
+Each is of the query below after the first two of the steps, with two buckets and a lateness of 5 seconds; Spark 4.3.
+Checksums of files were left out. Spark writes down where a checkpoint lies; there the files say `file:/checkpoint`.
 """
 
 from __future__ import annotations

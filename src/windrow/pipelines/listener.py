@@ -4,7 +4,8 @@
 
 *Lag* is the time from the newest event to the end of the micro-batch that took it; the events of a replay are of the
 past, and it is left out there. A source that knows it says how many rows wait. *Late*, *bad* and *duplicates* are
-counted from the start of the listener. From when on windows and aggregates that came later are complete is said once. Late rows are those that windrow counts and those that Spark's own operators have dropped; see `Query.on_spark` for `metrics`.
+counted from the start of the listener. From when on windows and aggregates that came later are complete is said once.
+Late rows are those that windrow counts and those that Spark's own operators have dropped; see `Query.on_spark` for `metrics`.
 """
 
 from __future__ import annotations

@@ -89,8 +89,8 @@ class Postgres:
         lacking = [name for name in stored if made and (name,) not in made]
         if lacking:
             raise QueryError(
-                f"table {self.table!r} is there and has no column {', '.join(lacking)}: it is of another query, or of an earlier form of this one; "
-                "add what is lacking, or name a table that is not there yet"
+                f"table {self.table!r} is there and has no column {', '.join(lacking)}: it is of another query, or of an "
+                "earlier form of this one; add what is lacking, or name a table that is not there yet"
             )
 
     def _add_sides(self, connection: psycopg.Connection[Any], sides: pa.Table) -> None:

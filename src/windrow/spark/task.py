@@ -67,7 +67,7 @@ class Work(ABC):
     can_change = False
 
     def go_on(self, operator: Any, *, is_changed: bool) -> None:  # noqa: B027 - most cannot change
-        """Let an operator go on with what is asked now; `is_changed` if more than what `identity` leaves out is other."""
+        """Let an operator go on with what is asked now; `is_changed` if its `identity` was another."""
 
     def complete_from(self, operator: Any) -> dict[str, Any]:
         """From which start on what came later is complete; the starts are those of the column `start` of the result."""

@@ -206,8 +206,8 @@ class Aligned(Engine):
         staged.on_commit(commit)
 
     def _note_wide(self, parcel: PartialBatch) -> None:
-        """Of slices that are wider than those here, which were cut for windows that are gone, it is not known how much lies
-        where: no window that is added later is complete before they end."""
+        """No window that is added later is complete before slices end that are wider than those here, which were cut for
+        windows that are gone: how much of them lies where is not known."""
         mixed = self.slices.mixed_until
         if mixed is None or parcel.scan[0] >= mixed:
             return
