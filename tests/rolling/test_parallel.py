@@ -18,7 +18,7 @@ from patience import PATIENCE
 from profiles import NIGHTLY
 
 import windrow as wr
-from windrow.engine.functions.bound_kernels import operations_of
+from windrow.engine.functions.bound_kernels import giving_answers, operations_of
 from windrow.rolling import Rolling, answering, held, parallel
 
 # One that selects, one with an inverse, one that depends on order, one with arrays; at night two of several numbers.
@@ -139,7 +139,7 @@ def test_new_strings_may_come_while_lcs_are_made():
 
 def test_a_loop_that_gives_answers_is_compiled_once_for_all_windows():
     bounds = [wr.max("x").bind((pa.int64(),)) for _ in range(2)]
-    first, second = (answering.giving_answers(operations_of(bound), bound) for bound in bounds)
+    first, second = (giving_answers(operations_of(bound), bound) for bound in bounds)
     assert first is second
 
 

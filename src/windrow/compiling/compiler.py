@@ -1,8 +1,7 @@
 """From plain Python functions to loops, and what becomes of functions of the user's own.
 
-An aggregate's functions are plain Python. A *kernel* is a loop that calls them; its source is written out by `templates`
-for the number of columns and fields that the partial has. Both run as they are, or are compiled together by Numba
-into one machine-code loop: `compiling.tiers` says when.
+An aggregate's functions are plain Python. A *kernel* is a loop that calls them by names that stand for them. Both run as
+they are, or are compiled together by Numba into one machine-code loop: `compiling.tiers` says when.
 
 A loop around functions of the user's own is compiled anew in each process. One that Numba cannot compile still works: it
 then runs as plain Python, with one warning that names the function and what stopped it.

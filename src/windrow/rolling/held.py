@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate, Multiset, Scalars
 from windrow.aggregates.base import Sequence as InOrder
-from windrow.engine.functions.bound_kernels import compiled, operations_of
+from windrow.engine.functions.bound_kernels import compiled, giving_answers, operations_of
 from windrow.engine.functions.store_compatibility import require_pairing
 from windrow.engine.functions.user_functions import bind, lift_failed, lower_failed, named
 from windrow.engine.intake.columns import Coder, settled
@@ -26,7 +26,7 @@ from windrow.engine.partials.scalars import lower_values
 from windrow.errors import DataError, LimitError, QueryError, StateError, UserFunctionError
 from windrow.planner.rolling import LEAST_FOR_TWO_THREADS
 from windrow.rolling import bulk_loops
-from windrow.rolling.answering import DoesNotFit, can_give_answers, giving_answers, room_for_answers
+from windrow.rolling.answering import DoesNotFit, can_give_answers, room_for_answers
 from windrow.rolling.codes import recoded, require_codes
 from windrow.rolling.parallel import Helper, boundary, slide_both
 from windrow.rolling.ranges import RANGE, Log
@@ -188,7 +188,9 @@ class Held:
     def run(self, loop: Callable[..., Any], rows: Rows, *arguments: Any, lowers: bool = False) -> Any:
         """Run a loop over rows: their inputs are its first argument. It may give answers and not partials."""
         operations = self._operations[rows.present is not None]
-        run = compiled(loop, self.store, giving_answers(operations, self.bound) if lowers else operations)
+        run = compiled(
+            loop, self.store, giving_answers(operations, self.bound, checks=True) if lowers else operations
+        )
         if self.store is PBA and loop is bulk_loops.slide_in_chunks:
             run = partial(self._shared, run)
         inputs = self._inputs(rows)

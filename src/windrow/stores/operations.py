@@ -43,6 +43,26 @@ def put(cells, i, partial):
     raise NotImplementedError
 
 
+def take(cells, i, inputs, row):
+    """Let the partial in cell `i` take in a row of the input columns."""
+    raise NotImplementedError
+
+
+def take_all(cells, i, inputs, low, high):
+    """Let the partial in cell `i` take in rows `low` .. `high`, the last one excluded."""
+    raise NotImplementedError
+
+
+def begin(into, i, cells, j, n):
+    """Let cell `i`, which holds nothing, hold the partial in cell `j`, which is of `n` values."""
+    raise NotImplementedError
+
+
+def join(into, i, cells, j, n):
+    """Let the partial in cell `i` go on with that in cell `j`, which is of `n` values."""
+    raise NotImplementedError
+
+
 def insert(state, cells, notes, partial):
     """The state with one more partial at the end."""
     raise NotImplementedError

@@ -1,6 +1,6 @@
-"""Stores at work: the functions of an aggregate in the form in which stores and their loops call them.
+"""The functions of an aggregate in the form in which loops over partials call them: those of stores, and of slices.
 
-An aggregate's own functions know numbers; a store knows partials in cells. What lies between is a few lines for
+An aggregate's own functions know numbers; a loop knows partials in cells. What lies between is a few lines for
 each number of columns and fields, written out as source. For a partial of two fields:
 
     def lift(inputs, i):
@@ -12,7 +12,13 @@ each number of columns and fields, written out as source. For a partial of two f
         return np.float64(c[0]), np.int64(c[1])
 
     def load(cells, i):
-        return cells[0][np.uint64(i)], cells[1][np.uint64(i)]
+        j = np.uint64(i)
+        return cells[0][j], cells[1][j]
+
+    def join(into, i, cells, j, n):
+        a0, a1 = combine_((into[0][i], into[1][i]), (cells[0][j], cells[1][j]))
+        into[0][i] = a0
+        into[1][i] = a1
 
 A place without a sign spares the machine a look at each cell whether it is counted from the end.
 
@@ -26,7 +32,7 @@ import inspect
 import math
 import types
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -39,6 +45,14 @@ from windrow.compiling.fingerprint import names_in
 from windrow.errors import QueryError
 from windrow.stores import operations
 from windrow.stores.base import Store
+
+# Functions that write where a partial lies; see `stores.operations`.
+IN_PLACE = (
+    "take(cells, i, inputs, row)",
+    "take_all(cells, i, inputs, low, high)",
+    "begin(into, i, cells, j, n)",
+    "join(into, i, cells, j, n)",
+)
 
 DTYPES: dict[str, str] = {"i": "int64", "t": "int64", "f": "float64", "b": "bool", "u1": "uint8"}
 
@@ -149,11 +163,47 @@ def _scalars(
         f"def lift(inputs, i):\n{guard}{lifted}\n\n"
         f"{two('combine')}\n\ndef same(a, b):\n    return {equal or True}\n"
     )
-    needed: dict[str, Any] = {"lift_": spec.lift, "combine_": spec.combine}
+    source += _in_place(spec, columns, len(dtypes))
+    needed: dict[str, Any] = {"lift_": spec.lift, "combine_": spec.combine, "fold_": spec.fold}
     if spec.invert is not None:
         source += "\n\n" + two("invert")
         needed["invert_"] = spec.invert
     return _written(source, needed, dtypes, (None,) * len(dtypes), identities, spec.own)
+
+
+def _in_place(spec: Scalars, columns: int, fields: int) -> str:
+    """Partials that take in rows, or others, in the cells where they lie."""
+    if not fields:
+        return "".join(f"\n\ndef {head}:\n    pass\n" for head in IN_PLACE)
+
+    def numbers(pattern: str) -> str:
+        return "".join(pattern.format(k) + ", " for k in range(fields))
+
+    def partial(pattern: str) -> str:
+        return pattern.format(0) if spec.bare else f"({numbers(pattern)})"
+
+    def combined(one: str, other: str, indent: int = 4) -> str:
+        return f"{' ' * indent}{'a0' if spec.bare else numbers('a{}')} = combine_({one}, {other})\n"
+
+    def written(cells: str) -> str:
+        return "".join(f"    {cells}[{k}][i] = a{k}\n" for k in range(fields))
+
+    take, take_all, begin, join = (f"\n\ndef {head}:\n" for head in IN_PLACE)
+    here, row = partial("cells[{}][i]"), "".join(f"inputs[{c}][row], " for c in range(columns))
+    take += combined(here, f"lift_({row})") + written("cells")
+    if spec.fold is not None:
+        whole = "".join(f"inputs[{c}], " for c in range(columns))
+        take_all += combined(here, f"fold_({whole}low, high)")
+    else:
+        # Columns that begin at 0: LLVM vectorizes loops over them, not loops over an inner range.
+        take_all += "".join(f"    x{c} = inputs[{c}][low:high]\n" for c in range(columns))
+        take_all += "".join(f"    a{k} = cells[{k}][i]\n" for k in range(fields))
+        row = "".join(f"x{c}[row], " for c in range(columns))
+        take_all += f"    for row in range(high - low):\n{combined(partial('a{}'), f'lift_({row})', 8)}"
+    take_all += written("cells")
+    begin += "".join(f"    into[{k}][i] = cells[{k}][j]\n" for k in range(fields))
+    join += combined(partial("into[{}][i]"), partial("cells[{}][j]")) + written("into")
+    return take + take_all + begin + join
 
 
 @cache
@@ -172,8 +222,65 @@ def _sketch(spec: Sketch, masked: bool) -> Operations:
         f"def lift(inputs, i):\n{fresh}{inserted}    return ({taken},)\n\n\n"
         f"def combine(a, b):\n{copies}    absorb_({taken}, {others})\n    return ({taken},)\n"
     )
+    cell, into, other = (
+        "".join(f"{letters}[{k}][{i}], " for k in range(len(dtypes)))
+        for letters, i in (("cells", "i"), ("into", "i"), ("cells", "j"))
+    )
+    take, take_all, begin, join = (f"\n\ndef {head}:\n" for head in IN_PLACE)
+    take += f"    insert_({cell}inputs[0][row])\n"
+    take_all += f"    for row in range(low, high):\n        insert_({cell}inputs[0][row])\n"
+    begin += f"    if n > 0:\n        absorb_({into}{other})\n"
+    join += f"    if n > 0:\n        absorb_({into}{other})\n"
+    source += take + take_all + begin + join
     needed = {"insert_": spec.insert, "absorb_": spec.absorb}
     return _written(source, needed, dtypes, tuple(f.width for f in spec.fields), identities, user=False)
+
+
+def giving_answers(operations: Operations, bound: Bound, *, checks: bool = False) -> Operations:
+    """The operations of an aggregate, where a loop gives the numbers of an answer and whether it is defined.
+
+    With `checks`, an answer that its type cannot hold is not defined.
+    """
+    assert bound.lower is not None
+    spec, fits = bound.partial, bound.fits if checks else None
+    unpacked = isinstance(spec, Sketch) or (isinstance(spec, Scalars) and spec.own and spec.bare)
+    return _giving(operations, bound.lower, fits, len(bound.outputs), unpacked)
+
+
+# An aggregate is bound anew for each window, but what it is lowered with is the same function.
+@cache
+def _giving(
+    operations: Operations,
+    lower: Callable[..., Any],
+    fits: Callable[..., Any] | None,
+    outputs: int,
+    unpacked: bool,
+) -> Operations:
+    fields = "".join(f"partial[{k}], " for k in range(len(operations.dtypes)))
+    partial = fields if unpacked else f"({fields}), "
+    if operations.user:
+        written = f"    out[1][i] = n > 0\n    if n > 0:\n        out[0][i] = lower({partial})\n"
+    else:
+        written = f"    answer = lower({partial}n)\n"
+        if fits is not None:
+            written += f"    out[0][i] = answer[0]\n    out[1][i] = answer[{outputs}] and fits(answer)\n"
+        else:
+            written += "".join(f"    out[{k}][i] = answer[{k}]\n" for k in range(outputs + 1))
+    source = f"def give(out, i, partial, n):\n{written}"
+    made = ["give"]
+    if any(width is not None for width in operations.widths):
+        # A sketch is lowered where it lies.
+        rows = "".join(f"cells[{k}][i], " for k in range(len(operations.dtypes)))
+        source += f"\n\ndef load(cells, i):\n    return ({rows})\n"
+        made.append("load")
+    scope: dict[str, Any] = {"__name__": __name__, "lower": lower, "fits": fits}
+    exec(compile(source, "<windrow answers>", "exec"), scope)
+    identity = f"{source}{lower.__module__}.{lower.__qualname__}"
+    label = hashlib.sha256(identity.encode()).hexdigest()[:16]
+    for name in made:
+        scope[name].__qualname__ = f"{name}_{label}"
+    functions = dict(operations.functions) | {name: scope[name] for name in made}
+    return replace(operations, functions=tuple(functions.items()))
 
 
 def _put_rows(cells: Any, i: int, partial: Any, n: int = 0) -> None:
@@ -200,17 +307,17 @@ def _written(
     user: bool,
 ) -> Operations:
     """Operations from their source, with `load` and `put`; what a loop gives is the partial itself."""
-    read = "".join(
-        f"cells[{i}][np.uint64(i)]{'' if w is None else '.copy()'}, " for i, w in enumerate(widths)
-    )
+    place = "    j = np.uint64(i)\n" if widths else ""
+    read = "".join(f"cells[{i}][j]{'' if w is None else '.copy()'}, " for i, w in enumerate(widths))
     # Number by number: Numba's assignment of a row takes long to compile.
-    write = "".join(
-        f"    cells[{i}][np.uint64(i)] = partial[{i}]\n"
+    write = place + "".join(
+        f"    cells[{i}][j] = partial[{i}]\n"
         if width is None
-        else f"    for j in range({width}):\n        cells[{i}][np.uint64(i), j] = partial[{i}][j]\n"
+        else f"    for k in range({width}):\n        cells[{i}][j, k] = partial[{i}][k]\n"
         for i, width in enumerate(widths)
     )
-    source += f"\n\ndef load(cells, i):\n    return ({read})\n\n\ndef put(cells, i, partial):\n{write or '    pass'}\n"
+    source += f"\n\ndef load(cells, i):\n{place}    return ({read})\n"
+    source += f"\n\ndef put(cells, i, partial):\n{write or '    pass'}\n"
     source += f"\n\ndef give(cells, i, partial, n):\n{write or '    pass'}\n"
     given = {name: function for name, function in needed.items() if function is not None}
     scope: dict[str, Any] = {"__name__": __name__, "np": np, **given}

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from windrow.aggregates.base import Field, Scalars, Sketch
-from windrow.compiling.compiler import kernel
 from windrow.engine.arrays import fill_rows
-from windrow.engine.partials import templates
+from windrow.engine.functions.bound_kernels import Operations, operations_over
+from windrow.engine.partials.loops import bound
 
 ZERO = np.int64(0)
 DTYPES: dict[str, Any] = {"i": np.int64, "f": np.float64, "b": np.bool_, "u1": np.uint8}
@@ -35,8 +35,8 @@ class Arena:
         self.fields = [self.empty(i, 0) for i in range(len(spec.fields))]
         self.n = np.zeros(0, np.int64)
         self.capacity = self.stride = 0
+        self._bound: dict[Callable[..., Any], Any] = {}
         self.timed = isinstance(spec, Scalars) and spec.timed
-        self._loops: dict[str, Any] = {}
 
     def empty(self, i: int, cells: int) -> np.ndarray:
         """Cells of field `i` that hold nothing."""
@@ -44,23 +44,21 @@ class Arena:
         shape = (cells,) if width is None else (cells, width)
         return np.full(shape, self.identities[i], self.dtypes[i])
 
-    def loop(self, name: str) -> Any:
-        """A loop of `templates` over these fields."""
-        if name not in self._loops:
-            self._loops[name] = self._compiled(name)
-        return self._loops[name]
+    @cached_property
+    def operations(self) -> Operations:
+        """The functions of the partial, as loops over these fields call them."""
+        return operations_over(self.spec, self.columns, self.dtypes, self.identities)
 
-    def _compiled(self, name: str) -> Any:
-        spec = self.spec
-        if isinstance(spec, Sketch):
-            source = templates.loops(self.columns, len(spec.fields), False, False, False, True, sketch=True)
-            return kernel(source, name, {"insert": spec.insert, "absorb": spec.absorb})
-        shape = spec.timed, spec.fold is not None, spec.bare, spec.lift is not None
-        source = templates.loops(self.columns, len(spec.fields), *shape)
-        needs = {"fold_runs": ("lift", "fold"), "fold_cells": ("lift",), "merge_prefix": ("invert",)}
-        used: dict[str, Callable[..., Any] | None] = {"combine": spec.combine}
-        used |= {role: getattr(spec, role) for role in needs.get(name, ())}
-        return kernel(source, name, used, user=spec.own)
+    @property
+    def cells(self) -> tuple[np.ndarray, ...]:
+        """The columns, as loops take them."""
+        return tuple(self.fields)
+
+    def run(self, loop: Callable[..., Any], *arguments: Any) -> None:
+        """Run one of `loops` with these functions."""
+        if loop not in self._bound:
+            self._bound[loop] = bound(loop, self.operations)
+        self._bound[loop](*arguments)
 
     def repack(self, slots: np.ndarray, capacity: int, stride: int, keys: np.ndarray | slice) -> None:
         """Move to an arena of another size: slot `slots[i]` becomes slot i, with these keys only."""

@@ -17,9 +17,8 @@ import numpy as np
 
 from windrow.aggregates.base import Sketch
 from windrow.aggregates.count import COUNT
-from windrow.compiling.compiler import kernel
 from windrow.engine.functions.bound_kernels import compiled, operations_over
-from windrow.engine.partials import templates
+from windrow.engine.partials import loops
 from windrow.engine.partials.arena import Arena
 from windrow.engine.partials.queues import merge_queue
 from windrow.engine.windows import ClosedWindows
@@ -31,11 +30,13 @@ from windrow.stores.base import Store
 FEW_CELLS = 4096
 
 LOOPS = {
-    "lazy": "merge_lazy",
-    "subtract_on_evict": "merge_prefix",
-    "flat_fat": "merge_tree",
-    "two_stacks_lite": "merge_stacks",
+    "lazy": loops.merge_lazy,
+    "subtract_on_evict": loops.merge_prefix,
+    "flat_fat": loops.merge_tree,
+    "two_stacks_lite": loops.merge_stacks,
 }
+# What merges the counts of values beside partials.
+COUNTS = operations_over(COUNT, 0, (), ())
 
 
 class Merging:
@@ -63,18 +64,19 @@ class Merging:
         numbers = self._numbers
         if numbers.fields and self._takes_keys_one_by_one(store, keys):
             return self._by_queue(STORES[store], due, slots, keys)
-        loop = LOOPS.get(store, "merge_prefix")
+        loop = LOOPS.get(store, loops.merge_prefix)
         *out, count = self._results(len(due) * keys)
         ranges: tuple[Any, ...] = (due.first, due.last)
-        work: list[np.ndarray] = []
-        if loop != "merge_lazy":
+        work: tuple[Any, ...] = ()
+        if loop is not loops.merge_lazy:
             low, high = due.span
             ranges = (*ranges, low, high)
-            work = self._borrow("work", (2 if loop == "merge_tree" else 1) * (high - low + 1) * keys)
-            for column, identity in zip(work, [*numbers.identities, 0], strict=True):
+            *fields, n = self._borrow("work", (2 if store == "flat_fat" else 1) * (high - low + 1) * keys)
+            work = tuple(fields), n
+            for column, identity in zip([*fields, n], [*numbers.identities, 0], strict=True):
                 column[:keys] = identity
-        numbers.loop(loop)(
-            *ranges, slots, numbers.stride, keys, *numbers.fields, numbers.n, *work, *out, count
+        numbers.run(
+            loop, *ranges, slots, numbers.stride, keys, numbers.cells, numbers.n, *work, tuple(out), count
         )
         return out, count
 
@@ -99,7 +101,7 @@ class Merging:
         self, store: Store, due: ClosedWindows, slots: np.ndarray, keys: int
     ) -> tuple[list[np.ndarray], np.ndarray]:
         numbers = self._numbers
-        given = operations_over(numbers.spec, numbers.columns, numbers.dtypes, numbers.identities)
+        given = numbers.operations
         capacity = int((due.last - due.first).max())
         *out, count = self._results(len(due) * keys)
         compiled(merge_queue, store, given)(
@@ -108,7 +110,7 @@ class Merging:
             slots,
             numbers.stride,
             keys,
-            tuple(numbers.fields),
+            numbers.cells,
             store.create(capacity, given.identity),
             given.cells(store.cells(capacity)),
             np.zeros(store.notes(capacity), np.int64),
@@ -116,10 +118,9 @@ class Merging:
         )
         low, high = due.span
         totals = np.zeros((high - low + 1) * keys, np.int64)
-        counting = kernel(
-            templates.loops(0, 0, False, False, False, False), "merge_prefix", {"combine": COUNT.combine}
+        loops.bound(loops.merge_prefix, COUNTS)(
+            due.first, due.last, low, high, slots, numbers.stride, keys, (), numbers.n, (), totals, (), count
         )
-        counting(due.first, due.last, low, high, slots, numbers.stride, keys, numbers.n, totals, count)
         return out, count
 
     def _results(self, cells: int) -> list[np.ndarray]:

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Bound, Scalars, Sketch
-from windrow.compiling.compiler import kernel
 from windrow.compiling.integers import python_numbers
 from windrow.engine.aligned.cutting import Cells, Runs
-from windrow.engine.partials import templates
+from windrow.engine.functions.bound_kernels import giving_answers, operations_of
+from windrow.engine.partials import loops
 from windrow.engine.partials.arena import DTYPES, Arena
 from windrow.engine.partials.merging import Merging
 from windrow.engine.windows import ClosedWindows
@@ -50,16 +50,16 @@ class Numbers(Arena):
         extra = time if self.timed else ()
         if hasattr(getattr(self.spec, "lift", None), "is_interpreted"):
             inputs = [python_numbers(values) for values in inputs]  # type: ignore[misc]
+        columns = *inputs, *extra
         if isinstance(segments, Runs):
-            self.loop("fold_runs")(
-                segments.low, segments.high, segments.cell, *inputs, *extra, *self.fields, self.n
-            )
+            where = segments.low, segments.high, segments.cell
+            self.run(loops.fold_runs, *where, columns, self.cells, self.n)
         else:
-            self.loop("fold_cells")(segments.cell, *inputs, *extra, *self.fields, self.n)
+            self.run(loops.fold_cells, segments.cell, columns, self.cells, self.n)
 
     def absorb(self, into: np.ndarray, taken: np.ndarray, keys: int) -> None:
         """Join slots `taken` onto slots `into`, in the order given."""
-        self.loop("absorb_slots")(into, taken, self.stride, keys, *self.fields, self.n)
+        self.run(loops.absorb_slots, into, taken, self.stride, keys, self.cells, self.n)
 
     def copy(self, into: np.ndarray, source: np.ndarray) -> None:
         """Let slots `into` hold what slots `source` do, in an arena of one key."""
@@ -68,7 +68,7 @@ class Numbers(Arena):
 
     def join(self, cells: np.ndarray, fields: list[np.ndarray], n: np.ndarray) -> None:
         """Join partials of elsewhere, and the counts of their values, onto these cells; -1 is no cell."""
-        self.loop("absorb_rows")(cells, *fields, n, *self.fields, self.n)
+        self.run(loops.absorb_rows, cells, tuple(fields), n, self.cells, self.n)
 
     def saved(self, cells: np.ndarray) -> Callable[[], None]:
         """Remember what these cells hold; what is given puts it back."""
@@ -132,22 +132,15 @@ def lowered(bound: Bound, partial: list[np.ndarray], n: np.ndarray, decoders: li
 
 def lowering_of(bound: Bound) -> Any:
     """The loop that applies `lower` to each partial."""
-    spec = bound.partial
-    if not isinstance(spec, (Scalars, Sketch)):
-        raise QueryError(f"{spec.name} is not lowered number by number")
-    user = isinstance(spec, Scalars) and spec.own
-    bare = isinstance(spec, Scalars) and spec.bare
-    source = templates.lowering(
-        len(spec.fields), len(bound.outputs), user=user, bare=bare, sketch=isinstance(spec, Sketch)
-    )
-    return kernel(source, "lower_all", {"lower": bound.lower}, user=user)
+    if not isinstance(bound.partial, (Scalars, Sketch)):
+        raise QueryError(f"{bound.partial.name} is not lowered number by number")
+    return loops.bound(loops.lower_all, giving_answers(operations_of(bound), bound))
 
 
 def lower_values(
     bound: Bound, partial: list[np.ndarray], n: np.ndarray, loop: Any = None
 ) -> tuple[list[np.ndarray], np.ndarray]:
     """`lower` applied to each partial, by its `loop`: its outputs, and where they are defined."""
-    values = [np.empty(len(n), DTYPES[d]) for d in bound.outputs]
-    defined = np.empty(len(n), np.bool_)
-    (lowering_of(bound) if loop is None else loop)(*partial, n, *values, defined)
+    *values, defined = [*(np.empty(len(n), DTYPES[d]) for d in bound.outputs), np.empty(len(n), np.bool_)]
+    (lowering_of(bound) if loop is None else loop)(tuple(partial), n, (*values, defined))
     return values, defined

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,12 +29,11 @@ from windrow.compiling.tiers import jit
 from windrow.engine.aligned.cutting import Runs
 from windrow.engine.arrays import cells_of
 from windrow.engine.binding import is_own
-from windrow.engine.functions.bound_kernels import Operations, compiled_with, operations_over
 from windrow.engine.partials import Numbers
+from windrow.engine.partials.loops import bound
 from windrow.engine.spanning.placing import Ends, Placed, Ranges
 from windrow.measure import Tick
 from windrow.planner.spanning import height
-from windrow.stores import operations
 from windrow.stores.operations import combine, invert, lift, load, put
 
 Merged: TypeAlias = "tuple[list[np.ndarray], np.ndarray]"
@@ -146,16 +144,6 @@ def add_up(slot, stride, keys, every, entered, en, left, ln, total, tn, levels, 
             tn[k] -= ln[i]
 
 
-@cache
-def _bound(loop: Callable[..., Any], given: Operations) -> Any:
-    """A loop with the operations of an aggregate in it."""
-    return compiled_with({getattr(operations, name): f for name, f in given.functions}, loop, given)
-
-
-def _operations(store: Numbers) -> Operations:
-    return operations_over(store.spec, store.columns, store.dtypes, store.identities)
-
-
 @jit
 def crossed_by(low, high):  # type: ignore[no-untyped-def]
     """The numbers of an `Extent`."""
@@ -194,10 +182,6 @@ class Crossings(Numbers):
         """An empty carry-over beside what begins in slices."""
         return cls(store.spec, store.columns, np.dtype(np.int64), store.dtypes)
 
-    @cached_property
-    def _given(self) -> Operations:
-        return _operations(self)
-
     @property
     def stores(self) -> list[Numbers]:
         return [self]
@@ -225,7 +209,7 @@ class Crossings(Numbers):
     def fold_at_each(self, ranges: Ranges, values: list[np.ndarray]) -> None:
         """Fold each event into all slices whose starts it crosses."""
         where = ranges.upto, ranges.low, ranges.high, ranges.key, ranges.base
-        _bound(fold_ranges, self._given)(*where, tuple(values), tuple(self.fields), self.n)
+        bound(fold_ranges, self.operations)(*where, tuple(values), tuple(self.fields), self.n)
 
     def fold_through_tree(
         self,
@@ -243,8 +227,8 @@ class Crossings(Numbers):
         nodes = tuple(self.empty(i, cells) for i in range(len(self.fields)))
         n = np.zeros(cells, np.int64)
         where = ranges.upto, ranges.low - extent.first, ranges.high - extent.first, key, len(number)
-        _bound(cover_ranges, self._given)(*where, offset[:-1], tuple(values), nodes, n)
-        _bound(push_down, self._given)(offset[:-1], extent.slices, len(number), nodes, n)
+        bound(cover_ranges, self.operations)(*where, offset[:-1], tuple(values), nodes, n)
+        bound(push_down, self.operations)(offset[:-1], extent.slices, len(number), nodes, n)
         into = (ranges.base[extent.first : extent.last + 1, None] + number).ravel()
         self.join(into, [node[: len(into)] for node in nodes], n[: len(into)])
 
@@ -270,7 +254,7 @@ class Differences:
     def __init__(self, store: Numbers) -> None:
         parts = [Numbers(store.spec, store.columns, np.dtype(np.int64), store.dtypes) for _ in range(3)]
         self.entered, self.left, self.carry = parts
-        self._given = _operations(store)
+        self._given = store.operations
         self.carry.repack(np.empty(0, np.int64), 1, 1, slice(0, 0))
         self._marked = np.empty(0)
         self._marks: list[np.ndarray] = []
@@ -299,7 +283,7 @@ class Differences:
         # A count looks at no value.
         read = tuple(inputs) if entered.fields else ()
         columns = tuple(entered.fields), entered.n, tuple(left.fields), left.n
-        loop = _bound(fold_both, self._given)
+        loop = bound(fold_both, self._given)
         loop(segments.entered.cell, segments.left.cell, read, *columns)
 
     def saved_for(self, segments: Ends) -> Callable[[], None]:
@@ -377,7 +361,7 @@ class Differences:
         columns: list[Any] = []
         for *fields, n in (self._of(self.entered), self._of(self.left), total, levels, marks):
             columns += [tuple(fields), n]
-        _bound(add_up, self._given)(slots, stride, keys, every, *columns)
+        bound(add_up, self._given)(slots, stride, keys, every, *columns)
         if len(marked):
             self._keep((self._marked <= starts[0]) | (self._marked > starts[-1]))
             at = np.searchsorted(self._marked, marked)

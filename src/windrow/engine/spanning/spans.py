@@ -29,6 +29,7 @@ from windrow.engine.engine import Foldable, Merged, inputs_of
 from windrow.engine.functions.store_compatibility import has_exact_inverse
 from windrow.engine.intake.batches import BEGINS, ENDS, CarryOver, EventBatch, PartialBatch
 from windrow.engine.partials import Numbers, SpanLog, Store
+from windrow.engine.partials.loops import absorb_rows
 from windrow.engine.spanning.carry_over import Crossings, Differences
 from windrow.engine.spanning.pieces import pieces
 from windrow.engine.spanning.placing import (
@@ -412,7 +413,7 @@ class Spans:
             self._crossed = due, fresh, first[crossed], cells
         *_, rows, cells = self._crossed
         more, counts = beside.at(rows, starts, slots, keys)
-        store.loop("absorb_rows")(cells, *more, counts, *fields, n)
+        store.run(absorb_rows, cells, tuple(more), counts, tuple(fields), n)
         return fields, n
 
     def forget_fresh(self) -> list[Numbers]:
