@@ -39,7 +39,8 @@ STREAM = """
     import numpy as np, pyarrow as pa, windrow as wr
     from windrow.compiling import tiers as cache
     from windrow.compiling import ahead as compile_ahead
-    cache.ASKED, cache.IMPORT, cache.PATIENCE = 0.0, 0.0, 1e9  # any loop that costs more than to load it
+    # Any loop that has taken a moment, however fast the machine is.
+    cache.ASKED, cache.IMPORT, cache.LOAD, cache.PATIENCE = 0.0, 0.0, 2e-4, 1e9
     children = compile_ahead._children
     x = np.arange(20_000) % 97
     table = pa.table({"t": np.arange(20_000) // 10, "x": x.astype(float)})
