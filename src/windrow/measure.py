@@ -41,6 +41,8 @@ def parse_point(value: PointLike | Point, *, what: str) -> Point:
     >>> parse_point(datetime(1970, 1, 1, 0, 0, 1), what="watermark").nanoseconds
     1000000000
     """
+    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
+        return Point(number=int(value))
     if isinstance(value, Point):
         return value
     if isinstance(value, pa.Scalar):
@@ -49,8 +51,6 @@ def parse_point(value: PointLike | Point, *, what: str) -> Point:
         return Point(nanoseconds=_numpy_nanoseconds(value))
     if isinstance(value, date) and value == value:  # pandas' NaT is a date, and not equal to itself
         return Point(nanoseconds=_nanoseconds(value))
-    if isinstance(value, (int, np.integer)) and not isinstance(value, bool):
-        return Point(number=int(value))
     if isinstance(value, (float, np.floating)) and np.isfinite(value):
         return Point(number=float(value))
     raise QueryError(f"{what} {value!r} is not a point in time and not a number")

@@ -211,6 +211,7 @@ def test_a_small_run_costs_little_however_many_keys_there_are(case):
     arrays = [pa.array(times), pa.array(np.arange(keys) % 3), pa.array(np.arange(keys) % 2 == 0)]
     batch = pa.RecordBatch.from_arrays(arrays, schema=schema())
     one = discretizer_for(WINDOWS[case], INTEGERS, schema())
+    one.grow(keys)
     seen = np.zeros(keys, np.int64)
 
     def tail_times(which, ranks):

@@ -63,8 +63,6 @@ class Kernel:
     `options` are Numba's. `is_kept` says whether its machine code is known by its code, and can lie on disk.
     """
 
-    spent = 0.0  # seconds in plain loops, of all of them
-
     def __init__(
         self, function: Callable[..., Any], options: dict[str, Any], *, is_kept: bool = True
     ) -> None:
@@ -96,7 +94,7 @@ class Kernel:
         if due <= LOAD:
             return False
         is_loaded = is_kept_for is not None or "numba" in sys.modules
-        if not is_loaded and Kernel.spent + expected <= IMPORT:
+        if not is_loaded and _SPENT.seconds + expected <= IMPORT:
             return False
         if not self.can_be_kept:
             return due > COMPILE
@@ -154,7 +152,7 @@ class Kernel:
             seconds = time.thread_time() - start
             self._seconds += seconds
             self._elements += elements(arguments)
-            Kernel.spent += seconds
+            _SPENT.seconds += seconds
 
     def _note(self, notes: dict[tuple[Kernel, Any], None], arguments: Any) -> Any:
         """A call of a rehearsal, which says nothing of how long other calls take."""
@@ -164,11 +162,14 @@ class Kernel:
             notes[self, types_of(arguments)] = None
         return self._run(arguments)
 
+    # A decorator costs a third of what `with` does.
+    @np.errstate(all="ignore")
     def _run(self, arguments: Any) -> Any:
-        with np.errstate(all="ignore"):
-            return _outside(self.plain(*map(_inside, arguments)))
+        return _outside(self.plain(*map(_inside, arguments)))
 
 
+# In plain loops, all of them. No attribute of `Kernel`: to set one of a class makes each look at its attributes slow.
+_SPENT = types.SimpleNamespace(seconds=0.0)
 Notes = Collection[tuple[Kernel, Any]]
 _NOTES: ContextVar[dict[tuple[Kernel, Any], None] | None] = ContextVar("notes", default=None)
 
@@ -202,7 +203,7 @@ def elements(arguments: Any) -> int:
     for argument in arguments:
         if isinstance(argument, np.ndarray):
             # A row of a sketch is gone through by NumPy at once.
-            count += min(argument.size, 32 * max(argument.shape))
+            count += argument.size if argument.ndim == 1 else min(argument.size, 32 * max(argument.shape))
         elif isinstance(argument, tuple):
             count += elements(argument)
     return count

@@ -18,7 +18,7 @@ from windrow.aggregates.count import COUNT
 from windrow.engine.functions.store_compatibility import require_pairing
 from windrow.engine.functions.user_functions import bind
 from windrow.engine.intake.columns import Coder
-from windrow.engine.partials import Log, Numbers, Store, store_for
+from windrow.engine.partials import Log, Multisets, Numbers, Store, store_for
 from windrow.engine.partials.scalars import lowering_of
 from windrow.errors import QueryError
 from windrow.measure import Measure
@@ -152,8 +152,9 @@ class Binding:
                 self.others.append((columns, store))
             if isinstance(store, Log):
                 self.logs.append((columns, store))
-        numbers = [store for store in self.stores.values() if isinstance(store, Numbers)]
-        self.needs_arrival = bool(self.logs) or any(store.timed for store in numbers)
+        self.numbers = [store for store in self.stores.values() if isinstance(store, Numbers)]
+        self.has_multisets = any(isinstance(store, Multisets) for store in self.stores.values())
+        self.needs_arrival = bool(self.logs) or any(store.timed for store in self.numbers)
         self.has_own = any(is_own(partial) for partial, _ in self.stores)
         # Presence, then each store once, in the order of the aggregates: the same for equal queries, whatever was
         # added and removed on the way.

@@ -88,6 +88,7 @@ class Engine(ABC):
     def _describe_results(self) -> None:
         """Know the schema of the results."""
         self.result_schema = result_schema(self.binding, self.keys.schema, self.settings.mode)
+        self.no_rows = pa.Table.from_batches([], self.result_schema)
 
     @property
     def query(self) -> QuerySpec:

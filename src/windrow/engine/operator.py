@@ -55,7 +55,6 @@ class Operator(OperatorState):
         super().__init__(query, replace(settings, lateness=0) if query.ordered else settings)
         self._intake = Intake(query.time_columns[0], settings, ordered=query.ordered)
         self._keys_kept = 0
-        self._no_rows: pa.Table | None = None
 
     @classmethod
     def restored(cls, query: QuerySpec, snapshot: bytes) -> Operator:
@@ -135,7 +134,7 @@ class Operator(OperatorState):
         if not self.query.ordered:
             self.take_events(events)
             return self._nothing()
-        for batch in batches(events.combine_chunks() if isinstance(events, pa.Table) else events):
+        for batch in batches(events):
             self._process(batch)
             newest = self.highest_time
             if newest is not None and (self.watermark is None or newest > self.watermark):
@@ -149,19 +148,12 @@ class Operator(OperatorState):
 
     def take_events(self, events: Any) -> None:
         """As `process`, and the watermark stays where it is."""
-        if isinstance(events, pa.Table):
-            events = events.combine_chunks()
         for batch in batches(events):
             self._process(batch)
 
     def _nothing(self) -> pa.Table:
         """A result without rows."""
-        if not self.engines:
-            return empty_result(self.query, self.settings.mode)
-        schema = self.engines[0].result_schema
-        if self._no_rows is None or self._no_rows.schema is not schema:
-            self._no_rows = pa.Table.from_batches([], schema)
-        return self._no_rows
+        return self.engines[0].no_rows if self.engines else empty_result(self.query, self.settings.mode)
 
     def _process(self, batch: pa.RecordBatch) -> None:
         self.prepare(batch.schema)
@@ -418,7 +410,7 @@ class Operator(OperatorState):
             engine.collect_strings()
         self._forget_keys()
         self.watermark = watermark
-        return pa.Table.from_batches(rows, self.engines[0].result_schema)
+        return pa.Table.from_batches(rows, self.engines[0].result_schema) if rows else self._nothing()
 
     def _forget_keys(self) -> None:
         """Forget keys of which nothing is alive in any engine, once most are such."""

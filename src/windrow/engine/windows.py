@@ -94,13 +94,14 @@ def first_ending_after(point, every, offset, whole, rest):  # type: ignore[no-un
 
 
 @jit
-def one_ends(every, offset, whole, rest, after, until):  # type: ignore[no-untyped-def]
-    """Whether a window ends in (after, until]."""
-    for i in range(every.shape[0]):
+def first_end(every, offset, whole, rest, after):  # type: ignore[no-untyped-def]
+    """The first end of a window after an instant; there must be some windows."""
+    k = first_ending_after(after, every[0], offset[0], whole[0], rest[0])
+    first = offset[0] + (k + whole[0]) * every[0] + rest[0]
+    for i in range(1, every.shape[0]):
         k = first_ending_after(after, every[i], offset[i], whole[i], rest[i])
-        if offset[i] + (k + whole[i]) * every[i] + rest[i] <= until:
-            return True
-    return False
+        first = min(first, offset[i] + (k + whole[i]) * every[i] + rest[i])
+    return first
 
 
 @jit
@@ -204,12 +205,23 @@ def periodic_due(windows: WindowSet, starts: np.ndarray, after: Tick, until: Tic
         room *= 4
 
 
-def some_end(windows: WindowSet, after: Tick, until: Tick) -> bool:
-    """Whether a window may end in (after, until]; False is certain."""
-    if windows.irregular:
-        return after < until
-    bounds = windows.measure.dtype.type(after), windows.measure.dtype.type(until)
-    return bool(one_ends(windows.every, windows.offset, windows.whole, windows.rest, *bounds))
+class Ends:
+    """The ends of windows, of which the next one is known."""
+
+    def __init__(self, windows: WindowSet) -> None:
+        self._windows = windows
+        self._since, self._next = windows.measure.highest, windows.measure.lowest
+
+    def some(self, after: Tick, until: Tick) -> bool:
+        """Whether a window may end in (after, until]; False is certain."""
+        windows = self._windows
+        if windows.irregular:
+            return after < until
+        if not self._since <= after < self._next:
+            point = windows.measure.dtype.type(after)
+            self._since = after
+            self._next = first_end(windows.every, windows.offset, windows.whole, windows.rest, point)
+        return self._next <= until
 
 
 def first_open_start(windows: WindowSet, horizon: Tick, since: Mapping[str, Tick] = NEVER) -> Tick:

@@ -98,7 +98,7 @@ def extent(times):  # type: ignore[no-untyped-def]
 
 def scan_times(times: np.ndarray) -> tuple[Any, Any, bool]:
     """(smallest, largest, whether in order), the first two as Python's own numbers, which do not overflow."""
-    if in_order(times):
+    if len(times) == 1 or in_order(times):
         return times[0].item(), times[-1].item(), True
     low, high = extent(times)
     return low, high, False

@@ -33,7 +33,7 @@ from windrow.engine.intake.batches import EventBatch, PartialBatch
 from windrow.engine.intake.keys import Keys
 from windrow.engine.partials import Log, Multisets, Numbers, Store
 from windrow.engine.staging import Staged
-from windrow.engine.windows import ClosedWindows, due_windows, first_open_start, some_end
+from windrow.engine.windows import ClosedWindows, Ends, due_windows, first_open_start
 from windrow.errors import LimitError, QueryError
 from windrow.measure import Tick
 from windrow.options import OperatorOptions
@@ -72,9 +72,15 @@ class Aligned(Engine):
         self.threshold: Tick = self.lowest
         self._evicted_to: Tick = self.lowest
         self.kept_from: Tick | None = None
-        self.edges = Edges(self.windows)
+        self._know_edges()
         self._emission: Emission | None = None
         self._some_ended = False
+
+    def _know_edges(self) -> None:
+        """Know where the windows of now begin and end."""
+        self.edges = Edges(self.windows)
+        # Ends up to emission points, and those up to horizons.
+        self._ends, self._final_ends = Ends(self.windows), Ends(self.windows)
 
     # -- events in -------------------------------------------------------------------------------
 
@@ -330,7 +336,7 @@ class Aligned(Engine):
             emission.revise(self._only(self._revised(self.horizon(self.watermark), old_point), backlog=False))
         if self.backlog and self.watermark is not None:
             emission.emit(self._only(self._due(self.horizon(self.watermark), old_point), backlog=True))
-        self._some_ended = some_end(self.windows, old_point, point)
+        self._some_ended = self._ends.some(old_point, point)
         if self._some_ended:
             emission.emit(self._due(old_point, point))
         self._emission = emission
@@ -356,7 +362,7 @@ class Aligned(Engine):
         """Whether windows have become final since a watermark; in append mode they were given out now."""
         if self.settings.mode == "append":
             return self._some_ended
-        return some_end(self.windows, self.horizon(before), horizon)
+        return self._final_ends.some(self.horizon(before), horizon)
 
     def abandon(self) -> None:
         self._emission = None
@@ -595,7 +601,7 @@ class Aligned(Engine):
 
     def _change(self, windows: dict[str, Window]) -> None:
         self.with_windows(windows)
-        self.edges = Edges(self.windows)
+        self._know_edges()
         if len(self.slices):
             self.slices.mix(self.slices.ends[-1])
         if self.watermark is not None:

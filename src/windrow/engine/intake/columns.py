@@ -20,15 +20,19 @@ from windrow.measure import Measure
 
 def batches(events: Any) -> Iterator[pa.RecordBatch]:
     """Record batches from anything that speaks Arrow, or from an iterator of such things."""
-    if type(events).__module__.startswith("pyspark."):
+    if isinstance(events, pa.RecordBatch):
+        yield events
+    elif isinstance(events, pa.Table):
+        parts = events.to_batches()
+        # Several calls would cost more than to copy the table.
+        yield from (
+            parts if len(parts) == 1 else events.combine_chunks().to_batches() or [_empty(events.schema)]
+        )
+    elif type(events).__module__.startswith("pyspark."):
         raise QueryError(
             f"this is a Spark {type(events).__name__}: query.on_spark(df) answers the query on Spark, and "
             "df.toArrow() brings its rows here"
         )
-    if isinstance(events, pa.RecordBatch):
-        yield events
-    elif isinstance(events, pa.Table):
-        yield from events.to_batches() or [_empty(events.schema)]
     elif isinstance(events, pa.RecordBatchReader):
         yield from _drained(events)
     elif hasattr(events, "__arrow_c_stream__"):
@@ -106,7 +110,7 @@ def ticks_of(array: pa.Array, measure: Measure) -> tuple[np.ndarray, np.ndarray 
     if measure.wide:
         return raw(array, np.int64), missing
     if measure.floating:
-        values = array.cast(pa.float64()).to_numpy(zero_copy_only=False)
+        values = _doubles(array)
         nan = np.isnan(values)
         if nan.any():
             missing = nan if missing is None else missing | nan
@@ -204,7 +208,7 @@ class Coder:
         if self._is_settled and not array.null_count:
             if self._wide:
                 return raw(array, np.int64), None, None
-            return array.cast(pa.float64()).to_numpy(zero_copy_only=False), None, None
+            return _doubles(array), None, None
         array = settled(array)
         present = None
         if array.null_count:
@@ -220,7 +224,7 @@ class Coder:
         if self._wide:
             return raw(array, np.int64), present, None
         if pa.types.is_floating(array.type):
-            return array.cast(pa.float64()).to_numpy(zero_copy_only=False), present, None
+            return _doubles(array), present, None
         if pa.types.is_date32(array.type):
             array = array.cast(pa.int32())
         return array.cast(pa.int64()).to_numpy(zero_copy_only=False), present, None
@@ -267,6 +271,13 @@ class Coder:
         if pa.types.is_date32(self.type):
             return pa.array(codes.astype(np.int32), mask=mask).cast(self.type)
         return pa.array(codes, mask=mask).cast(self.type)
+
+
+def _doubles(array: pa.Array) -> np.ndarray:
+    """Floats of any width as float64."""
+    wide = array if pa.types.is_float64(array.type) else array.cast(pa.float64())
+    values: np.ndarray = wide.to_numpy(zero_copy_only=False)
+    return values
 
 
 def _zero(type_: pa.DataType) -> pa.Scalar:

@@ -76,12 +76,13 @@ class EventColumns:
     def read(self, encoded: Encoded, inputs: list[np.ndarray], count: int) -> Columns:
         """The columns of `count` events, from codes, and what all windows read."""
         codes, present = encoded
-        null = {name: rows for name in self.nullable if (rows := present[name]) is not None}
-        words = self._words({(name, NULL): absent(rows, count) for name, rows in null.items()}, count)
+        null = {name: absent(rows, count) for name in self.nullable if (rows := present[name]) is not None}
+        words = self._words({(name, NULL): where for name, where in null.items()}, count)
         values = [codes[name] for name in self.coders]
-        for i, (name, coder) in enumerate(self.coders.items()):
-            if coder.text and name in null:
-                values[i] = np.where(absent(null[name], count), -1, values[i])
+        if null:
+            for i, (name, coder) in enumerate(self.coders.items()):
+                if coder.text and name in null:
+                    values[i] = np.where(null[name], -1, values[i])
         return [*words, *values, *inputs]
 
     def _words(self, flags: dict[tuple[str, int], np.ndarray], count: int) -> Columns:
@@ -94,16 +95,16 @@ class EventColumns:
 
     def flags(self, columns: Columns) -> dict[tuple[str, int], np.ndarray]:
         """In which events a value is null or unknown: a mask for each column of the events where there are any."""
-        found = {}
-        for i, name in enumerate(self.nullable):
-            word, bit = divmod(i, COLUMNS_PER_WORD)
+        found: dict[tuple[str, int], np.ndarray] = {}
+        for word, first in enumerate(range(0, len(self.nullable), COLUMNS_PER_WORD)):
             bits = columns[word]
             if bits is None or not bits.any():
                 continue
-            for what in (NULL, UNKNOWN):
-                where = bits >> (BITS * bit + what) & 1 != 0
-                if where.any():
-                    found[name, what] = where
+            for bit, name in enumerate(self.nullable[first : first + COLUMNS_PER_WORD]):
+                for what in (NULL, UNKNOWN):
+                    where = bits >> (BITS * bit + what) & 1 != 0
+                    if where.any():
+                        found[name, what] = where
         return found
 
     def encoded(self, columns: Columns) -> tuple[Encoded, Encoded]:

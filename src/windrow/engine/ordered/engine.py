@@ -121,8 +121,8 @@ class Ordered(Engine):
 
     def partly_late(self, incoming: EventBatch | PartialBatch) -> np.ndarray | None:
         """A mask of the events that some windows do not count, because they were added later."""
-        point = max(self._floors().values(), default=self.last_horizon)
-        return incoming.times < point if incoming.scan[0] < point else None
+        floors = self._floors()
+        return incoming.times < max(floors.values()) if floors else None
 
     def _floors(self) -> dict[int, Tick]:
         """From which time on windows that were added later count events, as far as earlier ones may still come."""

@@ -9,7 +9,6 @@ come behind it, and what no window needs any more leaves at the front.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -58,16 +57,11 @@ class Slots:
             )
         slots = self.free(need)[-need:].copy()
         self._left -= need
-        self.reset(slots)
+        for store in self._engine.stores():
+            store.reset(slots)
         if staged is not None:
             staged.on_rollback(partial(self.give_back, slots))
         return slots
-
-    def reset(self, slots: np.ndarray) -> None:
-        """Empty these slots."""
-        if len(slots):
-            for store in self._engine.stores():
-                store.reset(slots)
 
     def _grow(self, capacity: int) -> None:
         old = np.arange(self.capacity)
@@ -130,16 +124,17 @@ def find_ranks(key, rank, edges, numbers):  # type: ignore[no-untyped-def]
 
 
 @jit
-def take_before(keys, needed, edges, numbers):  # type: ignore[no-untyped-def]
-    """Take the slices of each key that begin before the rank that is needed out of its queue: their slots."""
+def take_before(keys, needed, few, edges, numbers):  # type: ignore[no-untyped-def]
+    """Take the slices of each key that begin before the rank that is needed out of its queue: their slots, and the keys k
+    that have more than few[k] slices then."""
     total = 0
     for s in range(keys.shape[0]):
         i = edges[BEGIN, keys[s]]
         while i < edges[END, keys[s]] and numbers[RANK, i] < needed[s]:
             i += 1
         total += i - edges[BEGIN, keys[s]]
-    slots = np.empty(total, np.int64)
-    n = 0
+    slots, many = np.empty(total, np.int64), np.empty(keys.shape[0], np.int64)
+    n = m = 0
     for s in range(keys.shape[0]):
         i = edges[BEGIN, keys[s]]
         while i < edges[END, keys[s]] and numbers[RANK, i] < needed[s]:
@@ -147,17 +142,20 @@ def take_before(keys, needed, edges, numbers):  # type: ignore[no-untyped-def]
             n += 1
             i += 1
         edges[BEGIN, keys[s]] = i
-    return slots
+        if edges[END, keys[s]] - i > few[keys[s]]:
+            many[m] = keys[s]
+            m += 1
+    return slots, many[:m]
 
 
 @jit
-def cut(flags, apart, keys, bounds, before, arrival, arrivals, times, edges, old, free):  # type: ignore[no-untyped-def]
+def cut(flags, apart, keys, bounds, before, arrival, arrivals, times, edges, old, old_ticks, free):  # type: ignore[no-untyped-def]
     """Stretches of the rows of a run, which begin at the first row of each segment, and at each row that has a flag.
 
     The first one of a segment goes on with the last slice of its key, if there is one, its row has no flag, and slices need
     not stay `apart`. All others are new slices, whose slots are the last ones of `free`. The first row of each stretch, the
     row behind it and its slot; how many new slices each segment has, and these as columns; of each slice that goes on its
-    place, CLOSING and slot, and its LAST. Event i has arrivals[i], or arrival + i if there are none.
+    place, slot, and what its CLOSING and LAST were before. Event i has arrivals[i], or arrival + i if there are none.
     """
     count = grow = 0
     for i in range(flags.shape[0]):
@@ -180,8 +178,9 @@ def cut(flags, apart, keys, bounds, before, arrival, arrivals, times, edges, old
             first = low == bounds[s] and not (apart or flags[low])
             if first and edges[BEGIN, keys[s]] < edges[END, keys[s]]:
                 place = edges[END, keys[s]] - 1
-                grown[0, g], grown[1, g], grown[2, g] = place, closing, old[SLOT, place]
-                grown_last[g] = times[high - 1]
+                grown[0, g], grown[1, g], grown[2, g] = place, old[SLOT, place], old[CLOSING, place]
+                grown_last[g] = old_ticks[LAST, place]
+                old[CLOSING, place], old_ticks[LAST, place] = closing, times[high - 1]
                 stretch[2, i] = old[SLOT, place]
                 g += 1
             else:
@@ -197,22 +196,31 @@ def cut(flags, apart, keys, bounds, before, arrival, arrivals, times, edges, old
 
 
 @jit
-def lay_out(key, first, last, numbers, place):  # type: ignore[no-untyped-def]
-    """The slots of the slices that windows need, key after key, and where those of each window are among them.
+def lay_out(windows, shown, edges, numbers, ticks, place):  # type: ignore[no-untyped-def]
+    """The slots of the slices that windows need, key after key; and of each window, as rows, the range of its slices among
+    them, the arrival numbers of its first event and behind its last one, and the times of these and its start.
 
-    `place` has -1 for each key, before and after.
+    The rows of `windows` are those of `WindowRanges`: its key, its ranks, and whether `shown` is its start; else that is the
+    time of its first event. `place` has -1 for each key, before and after.
     """
-    owner, low, high, new_first, new_last = np.empty((5, key.shape[0]), np.int64)
+    key, begin, end, named = windows
+    owner, low, high = np.empty((3, key.shape[0]), np.int64)
+    found, times = np.empty((4, key.shape[0]), np.int64), np.empty((3, key.shape[0]), ticks.dtype)
     keys = 0
+    found[0], found[1] = find_ranks(key, begin, edges, numbers), find_ranks(key, end, edges, numbers)
     for i in range(key.shape[0]):
+        first, last = found[0, i], found[1, i]
+        found[2, i], found[3, i] = numbers[OPENING, first], numbers[CLOSING, last - 1] + 1
+        times[0, i], times[1, i] = ticks[FIRST, first], ticks[LAST, last - 1]
+        times[2, i] = shown[i] if named[i] > 0 else ticks[FIRST, first]
         p = place[key[i]]
         if p < 0:
             p = keys
             place[key[i]] = p
-            owner[p], low[p], high[p] = key[i], first[i], last[i]
+            owner[p], low[p], high[p] = key[i], first, last
             keys += 1
         else:
-            low[p], high[p] = min(low[p], first[i]), max(high[p], last[i])
+            low[p], high[p] = min(low[p], first), max(high[p], last)
     total = 0
     for p in range(keys):
         total += high[p] - low[p]
@@ -226,10 +234,11 @@ def lay_out(key, first, last, numbers, place):  # type: ignore[no-untyped-def]
         total += size
     for i in range(key.shape[0]):
         p = place[key[i]]
-        new_first[i], new_last[i] = high[p] + first[i] - low[p], high[p] + last[i] - low[p]
+        found[0, i] += high[p] - low[p]
+        found[1, i] += high[p] - low[p]
     for p in range(keys):
         place[owner[p]] = -1
-    return slots, new_first, new_last
+    return slots, found, times
 
 
 class Slices(KeyQueues):
@@ -245,29 +254,18 @@ class Slices(KeyQueues):
         at: np.ndarray = find_ranks(key, rank, self.edges, self.numbers)
         return at
 
-    def go_on(self, at: np.ndarray, closing: np.ndarray, last: np.ndarray) -> Callable[[], None]:
-        """The slices at these places have got events, up to these; the function returned takes that back."""
-        before = self.numbers[CLOSING, at], self.ticks[LAST, at]
-
-        def take_back() -> None:
-            self.numbers[CLOSING, at], self.ticks[LAST, at] = before
-
+    def end_at(self, at: np.ndarray, closing: np.ndarray, last: np.ndarray) -> None:
+        """The last events of the slices at these places are these, as before a call that failed."""
         self.numbers[CLOSING, at], self.ticks[LAST, at] = closing, last
-        return take_back
 
-    def evict(self, keys: np.ndarray, needed: np.ndarray) -> np.ndarray:
-        """Forget the slices of these keys before the ranks that are needed: their slots."""
-        slots: np.ndarray = take_before(keys, needed, self.edges, self.numbers)
+    def evict(self, keys: np.ndarray, needed: np.ndarray, few: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Forget the slices of these keys before the ranks that are needed: see `take_before`."""
+        slots, many = take_before(keys, needed, few, self.edges, self.numbers)
         self.rows -= len(slots)
-        return slots
+        return slots, many
 
-    def laid_out(
-        self, key: np.ndarray, first: np.ndarray, last: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """See `lay_out`: slots, and the ranges of windows among them."""
+    def laid_out(self, windows: np.ndarray, tick: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """See `lay_out`."""
         if len(self._place) < self.edges.shape[1]:
             self._place = np.full(self.edges.shape[1], -1)
-        found: tuple[np.ndarray, np.ndarray, np.ndarray] = lay_out(
-            key, first, last, self.numbers, self._place
-        )
-        return found
+        return lay_out(windows, tick, self.edges, self.numbers, self.ticks, self._place)

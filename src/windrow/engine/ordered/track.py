@@ -16,7 +16,7 @@ undone.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -25,10 +25,9 @@ from windrow.engine.aligned.cutting import Runs
 from windrow.engine.arrays import ascending
 from windrow.engine.engine import Engine, Foldable
 from windrow.engine.ordered.columns import EventColumns
-from windrow.engine.ordered.slices import CLOSING, FIRST, LAST, OPENING, RANK, SLOT, Slices, Slots, cut
+from windrow.engine.ordered.slices import CLOSING, FIRST, LAST, RANK, SLOT, Slices, Slots, cut
 from windrow.engine.ordered.timers import Timers
 from windrow.engine.ordered.waiting import Released
-from windrow.engine.partials import Multisets, Numbers
 from windrow.engine.sequence import Discretizer, Run, Windows
 from windrow.engine.sequence.base import NEVER
 from windrow.engine.sequence.counted import Counted
@@ -37,6 +36,8 @@ from windrow.engine.windows import ClosedWindows
 from windrow.measure import Tick
 from windrow.windows.base import Window
 
+# Rows of what is known of each key.
+SEEN, ENDED = range(2)
 # With fewer slices of a key it is not worth a look whether some can be joined.
 UNJOINED = 64
 
@@ -74,7 +75,12 @@ class WindowRanges:
         return self.numbers.shape[1]
 
     def where(self, keep: np.ndarray) -> WindowRanges:
-        return WindowRanges(self.numbers[:, keep], self.ticks[:, keep])
+        return WindowRanges(self.numbers.compress(keep, axis=1), self.ticks.compress(keep, axis=1))
+
+    @cached_property
+    def earliest(self) -> Tick:
+        """When the first of them ends; there must be some."""
+        return self.finish.min().item()
 
     @classmethod
     def joined(cls, parts: list[WindowRanges]) -> WindowRanges:
@@ -85,23 +91,28 @@ class WindowRanges:
 
 
 @jit
-def flag_ranks(keys, bounds, before, key, rank, flags):  # type: ignore[no-untyped-def]
-    """Flag the events of a run that have these ranks; others are passed over.
+def count_events(keys, bounds, times, numbers, last):  # type: ignore[no-untyped-def]
+    """Know that the events of a run were read. What was known of its keys before, as columns of `numbers` and of `last`, and
+    a flag for each event that begins a slice because a window has ended before it."""
+    known, known_last = np.empty((3, keys.shape[0]), np.int64), np.empty(keys.shape[0], times.dtype)
+    flags = np.zeros(times.shape[0], np.bool_)
+    for s in range(keys.shape[0]):
+        k = keys[s]
+        known[:, s], known_last[s] = numbers[:, k], last[k]
+        numbers[SEEN, k] += bounds[s + 1] - bounds[s]
+        flags[bounds[s]] = numbers[ENDED, k] != 0
+        numbers[ENDED, k] = 0
+        last[k] = times[bounds[s + 1] - 1]
+    return known, known_last, flags
 
-    keys are those of the segments, ascending, and before[s] is the rank of the first event of segment s.
-    """
-    s = 0
+
+@jit
+def keep_ranks(keys, key, rank, needed):  # type: ignore[no-untyped-def]
+    """Of each of the keys, which ascend, all slices from the least of these ranks on are needed; other keys are passed over."""
     for i in range(key.shape[0]):
-        if keys[s] != key[i]:
-            s += 1
-            if s == keys.shape[0] or keys[s] != key[i]:
-                s = np.searchsorted(keys, key[i])
-                if s == keys.shape[0] or keys[s] != key[i]:
-                    s = 0
-                    continue
-        row = bounds[s] + rank[i] - before[s]
-        if rank[i] >= before[s] and row < bounds[s + 1]:
-            flags[row] = True
+        s = np.searchsorted(keys, key[i])
+        if s < keys.shape[0] and keys[s] == key[i]:
+            needed[s] = min(needed[s], rank[i])
 
 
 @jit
@@ -141,12 +152,13 @@ class Track:
         self.found: list[WindowRanges] = []
         self.reading = Timers(self.tick)
         self._expiring = Timers(self.tick)
-        self._timed = self._ends_by_time()
+        self._sort_discretizers()
 
-    def _ends_by_time(self) -> bool:
-        """Whether windows end by time alone."""
+    def _sort_discretizers(self) -> None:
+        """Know which windows may end by time alone, and which keep the events of a tail apart."""
         none = np.empty(0, np.int64)
-        return any(d.timers(none, self.seen) is not None for _, d in self.discretizers)
+        self._timed = [d for _, d in self.discretizers if d.timers(none, self.seen) is not None]
+        self._tailed = [d for _, d in self.discretizers if d.tail(self.seen, none) is not None]
 
     def grow(self, keys: int) -> None:
         """Have room for this many keys."""
@@ -165,12 +177,14 @@ class Track:
 
     def remember(self, keys: np.ndarray, staged: Staged) -> None:
         """A rollback brings these keys back to what they are now: O(keys)."""
-        known = self._numbers[:, keys], self.last[keys], self.found
-        slices = self.slices.mark(keys)
+        self._remember(keys, self._numbers.take(keys, axis=1), self.last[keys], staged)
+
+    def _remember(self, keys: np.ndarray, numbers: np.ndarray, last: np.ndarray, staged: Staged) -> None:
+        found, slices = self.found, self.slices.mark(keys)
         marks = [discretizer.mark(keys) for _, discretizer in self.discretizers]
 
         def undo() -> None:
-            self._numbers[:, keys], self.last[keys], self.found = known
+            self._numbers[:, keys], self.last[keys], self.found = numbers, last, found
             self.slices.restore(slices)
             for (_, discretizer), mark in zip(self.discretizers, marks, strict=True):
                 discretizer.restore(mark)
@@ -183,8 +197,9 @@ class Track:
         Windows in `floors`, which were added later, count events from a time on.
         """
         keys, bounds = part.keys, part.bounds
-        self.remember(keys, staged)
-        before = self.seen[keys]
+        known, last, flags = count_events(keys, bounds, part.times, self._numbers, self.last)
+        self._remember(keys, known, last, staged)
+        before = known[SEEN]
         found = []
         names = self._engine.windows.names
         for specs, discretizer in self.discretizers:
@@ -194,14 +209,15 @@ class Track:
             windows = discretizer.release(counted) if len(counted.keys) else Windows.none(self.tick)
             if len(windows):
                 found.append(WindowRanges.of(specs, windows, self.tick))
-        self.seen[keys] = before + part.counts
-        self.last[keys] = part.times[bounds[1:] - 1]
-        flags = self._flags(part, before, found)
-        self.cut[keys] = 0
+            discretizer.flag(run, windows, flags)
+        tail = self._tail(keys)
+        if tail is not None:
+            flag_tails(bounds, before, tail, flags)
         self._keep_ended(found)
-        self._fold(part, before, flags, staged)
+        # What windows have ended keep until they are ready: without a new slice there is none to let go of.
+        if self._fold(part, before, flags, staged):
+            self._touched.append(keys)
         self.rearm(keys)
-        self._touched.append(keys)
 
     def _counted(self, run: Run, specs: np.ndarray, d: Discretizer, floors: Mapping[int, Tick]) -> Run:
         """The events of a run that count for the windows of a discretizer."""
@@ -217,26 +233,10 @@ class Track:
         times: np.ndarray = self.slices.ticks[FIRST, self.slices.at_rank(key, rank)]
         return times
 
-    def _flags(self, part: Released, before: np.ndarray, found: list[WindowRanges]) -> np.ndarray:
-        """Whether a window begins or ends at each event of a run."""
-        keys, bounds = part.keys, part.bounds
-        flags = np.zeros(len(part.times), bool)
-        flags[bounds[:-1]] = self.cut[keys]
-        ranks = [(windows.key, rank) for windows in found for rank in (windows.begin, windows.end)]
-        ranks += [discretizer.anchors_of(keys, before) for _, discretizer in self.discretizers]
-        for key, rank in ranks:
-            if len(key):
-                flag_ranks(keys, bounds, before, key, rank, flags)
-        tail = self._tail(keys)
-        if tail is not None:
-            flag_tails(bounds, before, tail, flags)
-        return flags
-
     def _tail(self, keys: np.ndarray) -> np.ndarray | None:
         """From which rank on the events of each of these keys must be kept apart; None if nowhere."""
-        tails = [discretizer.tail(self.seen, keys) for _, discretizer in self.discretizers]
-        known = [tail for tail in tails if tail is not None]
-        return least(known) if known else None
+        tails = [discretizer.tail(self.seen, keys) for discretizer in self._tailed]
+        return least([tail for tail in tails if tail is not None]) if tails else None
 
     def _keep_ended(self, found: list[WindowRanges]) -> None:
         """Windows have ended, and wait until time has come to their ends; the next event of a key may lie behind one of them."""
@@ -244,22 +244,23 @@ class Track:
             self.cut[windows.key[windows.end == self.seen[windows.key]]] = 1
         self.found = self.found + [windows for windows in found if len(windows)]
 
-    def _fold(self, part: Released, before: np.ndarray, flags: np.ndarray, staged: Staged) -> None:
-        """Slices of a run, which begin at the events that have a flag; those before go on with the last slice of their key."""
+    def _fold(self, part: Released, before: np.ndarray, flags: np.ndarray, staged: Staged) -> int:
+        """Slices of a run, which begin at the events that have a flag; those before go on with the last slice of their key.
+        How many are new."""
         engine, slices, keys = self._engine, self.slices, part.keys
         # What a slice of multisets held is not known any more once events were added.
-        apart = any(isinstance(store, Multisets) for store in engine.binding.in_order)
+        apart = engine.binding.has_multisets
         free = self._slots.free(int(np.count_nonzero(flags)) + len(keys))
         run = (keys, part.bounds, before, *part.stamps, part.times)
         (low, high, cell), counts, numbers, ticks, grown, last = cut(
-            flags, apart, *run, slices.edges, slices.numbers, free
+            flags, apart, *run, slices.edges, slices.numbers, slices.ticks, free
         )
-        self._slots.take(numbers.shape[1], staged)
         if len(last):
-            staged.on_rollback(slices.go_on(grown[0], grown[1], last))
-            for store in engine.binding.in_order:
-                if isinstance(store, Numbers):
-                    staged.on_rollback(store.saved(grown[2]))
+            staged.on_rollback(partial(slices.end_at, grown[0], grown[2], last))
+            for store in engine.binding.numbers:
+                staged.on_rollback(store.saved(grown[1]))
+        fresh = numbers.shape[1]
+        self._slots.take(fresh, staged)
         segments = Runs(low, high, cell)
         stamps = part.arrivals if engine.binding.needs_arrival else part.times[:0]
         encoded, known = self.columns.encoded(part.columns)
@@ -268,13 +269,13 @@ class Track:
             engine.fold(own, segments, own=True, staged=staged if len(last) else None)
         engine.fold(Foldable(encoded, part.times, stamps), segments, own=False)
         engine.presence.n[cell] += high - low
-        slices.push(keys, counts, numbers, ticks)
+        if fresh:
+            slices.push(keys, counts, numbers, ticks)
+        return fresh
 
     def rearm(self, keys: np.ndarray) -> None:
         """Know when time alone will end windows of these keys."""
-        if not self._timed:
-            return
-        for _, discretizer in self.discretizers:
+        for discretizer in self._timed:
             times = discretizer.timers(keys, self.seen)
             if times is not None:
                 self._expiring.arm(keys, times)
@@ -303,25 +304,23 @@ class Track:
 
     def ready(self, until: Tick, staged: Staged) -> WindowRanges:
         """The windows that have ended by `until`; they wait no longer."""
-        if not any((windows.finish <= until).any() for windows in self.found):
+        if not any(windows.earliest <= until for windows in self.found):
             return WindowRanges.empty(self.tick)
-        waiting, before = WindowRanges.joined(self.found), self.found
+        waiting = WindowRanges.joined(self.found)
+        staged.on_rollback(partial(setattr, self, "found", self.found))
         ended = waiting.finish <= until
-        staged.on_rollback(partial(setattr, self, "found", before))
         ready, self.found = waiting, []
         if not ended.all():
             ready, self.found = waiting.where(ended), [waiting.where(~ended)]
-        self._touched.append(ascending(ready.key))
+        self._touched.append(ready.key)
         return ready
 
     def due_of(self, found: WindowRanges) -> tuple[ClosedWindows, np.ndarray]:
         """Windows as ranges of slices, and the slots of these."""
-        slices = self.slices
-        first, last = slices.at_rank(found.key, found.begin), slices.at_rank(found.key, found.end)
-        begun, opening = slices.ticks[FIRST, first], slices.numbers[OPENING, first]
-        order = (begun, opening, slices.ticks[LAST, last - 1], slices.numbers[CLOSING, last - 1] + 1)
-        start = np.where(found.named > 0, found.start, begun)
-        slots, low, high = slices.laid_out(found.key, first, last)
+        slots, (low, high, opening, behind), (begun, last, start) = self.slices.laid_out(
+            found.numbers[1:], found.start
+        )
+        order = (begun, opening, last, behind)
         return ClosedWindows(found.spec, start, found.finish, low, high, found.key, order), slots
 
     # -- letting go ------------------------------------------------------------------------------
@@ -332,16 +331,15 @@ class Track:
         known = [first for first in (*firsts, self._tail(keys)) if first is not None]
         needed = least(known) if known else np.full(len(keys), NEVER)
         for windows in self.found:
-            at = np.minimum(np.searchsorted(keys, windows.key), len(keys) - 1)
-            here = keys[at] == windows.key
-            np.minimum.at(needed, at[here], windows.begin[here])
+            keep_ranks(keys, windows.key, windows.begin, needed)
         return needed
 
-    def _evict(self, keys: np.ndarray) -> None:
-        """Let go of the slices of these keys that no window needs."""
-        gone = self.slices.evict(keys, self._needed(keys))
+    def _evict(self, keys: np.ndarray) -> np.ndarray:
+        """Let go of the slices of these keys that no window needs: the keys that have so many that it is worth to join them."""
+        gone, many = self.slices.evict(keys, self._needed(keys), self._few)
         if len(gone):
             self._slots.give_back(gone)
+        return many
 
     def begin(self, staged: Staged) -> None:
         """What follows is one call: on commit, let go of what no window needs after it, and join slices."""
@@ -350,9 +348,7 @@ class Track:
 
     def _end(self) -> None:
         if self._touched:
-            keys = self._touched[0] if len(self._touched) == 1 else ascending(*self._touched)
-            self._evict(keys)
-            many = keys[self.slices.counts(keys) > self._few[keys]]
+            many = self._evict(ascending(*self._touched))
             if len(many):
                 self._coalesce(many)
         self.slices.settle()
@@ -435,7 +431,7 @@ class Track:
                 0 if window.counts else len(self.discretizers), (np.array([spec]), discretizer)
             )
             discretizer.begin_at(np.arange(keys), self.seen[:keys], 0)
-        self._timed = self._ends_by_time()
+        self._sort_discretizers()
 
     def remove(self, spec: int) -> None:
         """Forget the windows of a spec; those behind it move up."""
@@ -448,7 +444,7 @@ class Track:
             elif not len(here):
                 kept.append((specs, discretizer))
         self.discretizers = [(specs - (specs > spec), discretizer) for specs, discretizer in kept]
-        self._timed = self._ends_by_time()
+        self._sort_discretizers()
         found = [windows.where(windows.spec != spec) for windows in self.found]
         self.found = [windows for windows in found if len(windows)]
         for windows in self.found:

@@ -23,12 +23,14 @@ from windrow.compiling.tiers import jit
 from windrow.engine.ordered.columns import Columns, EventColumns, filled, in_words
 from windrow.engine.ordered.sorting import by_key_and_time
 from windrow.engine.ordered.timers import Timers
-from windrow.engine.sequence.queues import BEGIN, END, KeyQueues
+from windrow.engine.sequence.queues import BEGIN, END, KeyQueues, make_room
 from windrow.measure import Tick
 
 # Up to this many batches are released without queues.
 FEW = 16
 NONE = np.empty(0, np.int64)
+# The number of the key where there are none.
+ONLY_KEY = np.zeros(1, np.int64)
 # The rows of `KeyQueues.numbers`: the arrival number, then all columns.
 ARRIVAL, COLUMNS = 0, 1
 
@@ -64,7 +66,11 @@ class Chunk:
         """How many events are not after a time."""
         if self.high <= horizon:
             return len(self)
-        return 0 if self.low > horizon else int(np.count_nonzero(self.time <= horizon))
+        if self.low > horizon:
+            return 0
+        if self.ordered:
+            return int(self.time.searchsorted(self.time.dtype.type(horizon), side="right"))
+        return int(np.count_nonzero(self.time <= horizon))
 
     def take(self, rows: np.ndarray | slice) -> Chunk:
         """These events, in the order of their arrival."""
@@ -118,16 +124,19 @@ def arrivals_of(arrival: np.ndarray | int, count: int) -> np.ndarray:
 
 
 @jit
-def insert(keys, bounds, order, times, rows, edges, numbers, ticks):  # type: ignore[no-untyped-def]
-    """Merge events into the queues of their keys, which have room for them, each from its end; the first time of each key.
+def insert(keys, counts, edges, used, numbers, ticks, bounds, order, times, rows, first):  # type: ignore[no-untyped-def]
+    """Merge events into the queues of their keys, each from its end; what it returns is that of `make_room`.
 
-    Segment s is the events order[bounds[s]] .. order[bounds[s+1]-1] of key keys[s], in order of time and arrival.
+    Segment s is the events order[bounds[s]] .. order[bounds[s+1]-1] of key keys[s], in order of time and arrival; the time of
+    the first one is written to `first`.
     """
-    first = np.empty(keys.shape[0], times.dtype)
+    used = make_room(keys, counts, edges, used, numbers, ticks)
+    if used < 0:
+        return used
     for s in range(keys.shape[0]):
         k = keys[s]
         old = edges[END, k] - 1
-        place = old + bounds[s + 1] - bounds[s]
+        place = old + counts[s]
         edges[END, k] = place + 1
         first[s] = times[order[bounds[s]]]
         for i in range(bounds[s + 1] - 1, bounds[s] - 1, -1):
@@ -142,7 +151,7 @@ def insert(keys, bounds, order, times, rows, edges, numbers, ticks):  # type: ig
             for c in range(numbers.shape[0]):
                 numbers[c, place] = rows[c, row]
             place -= 1
-    return first
+    return used
 
 
 @jit
@@ -216,8 +225,8 @@ class Waiting:
         rows[ARRIVAL] = chunk.arrivals
         for i, column in enumerate(chunk.columns, COLUMNS):
             rows[i] = in_words(column)
-        queues.make_room(present, bounds[1:] - bounds[:-1])
-        first = insert(present, bounds, order, chunk.time, rows, queues.edges, queues.numbers, queues.ticks)
+        first = np.empty(len(present), self.tick)
+        queues.with_room(insert, present, bounds[1:] - bounds[:-1], bounds, order, chunk.time, rows, first)
         queues.rows += count
         for each in timers:
             each.arm(present, first)
@@ -249,10 +258,10 @@ class Waiting:
         found = []
         chunks = self.inbox
         for i, chunk in enumerate(chunks):
-            cut = int(np.searchsorted(chunk.time, horizon, side="right"))
+            cut = chunk.count_until(horizon)
             if cut:
                 part = chunk if cut == len(chunk) else chunk.take(slice(0, cut))
-                found.append(part.release(np.zeros(1, np.int64), np.array([0, cut])))
+                found.append(part.release(ONLY_KEY, np.array([0, cut])))
             if cut < len(chunk):
                 rest = [chunk.take(slice(cut, len(chunk)))] if cut else [chunk]
                 self.inbox = rest + chunks[i + 1 :]

@@ -46,6 +46,9 @@ class Numbers(Arena):
 
     def fold(self, segments: Runs | Cells, inputs: list[np.ndarray], time: tuple[np.ndarray, ...]) -> None:
         """Take in events: `inputs` are the codes of each column; `time` is times and arrival numbers."""
+        if not self.spec.fields and isinstance(segments, Runs):
+            np.add.at(self.n, segments.cell, segments.high - segments.low)
+            return
         inputs = inputs if self.spec.fields else []  # a count reads none
         extra = time if self.timed else ()
         if hasattr(getattr(self.spec, "lift", None), "is_interpreted"):

@@ -16,12 +16,33 @@ from typing import Any, Self
 import numpy as np
 import pyarrow as pa
 
+from windrow.compiling.tiers import jit
 from windrow.engine.sequence.run import Run, Windows
 from windrow.engine.sequence.state import KeyState
 from windrow.measure import Tick
 
 # The rank of an event that is not needed.
 NEVER = np.iinfo(np.int64).max
+
+
+@jit
+def flag_ranks(keys, bounds, before, key, rank, flags):  # type: ignore[no-untyped-def]
+    """Flag the events of a run that have these ranks; others are passed over.
+
+    keys are those of the segments, ascending, and before[s] is the rank of the first event of segment s.
+    """
+    s = 0
+    for i in range(key.shape[0]):
+        if keys[s] != key[i]:
+            s += 1
+            if s == keys.shape[0] or keys[s] != key[i]:
+                s = np.searchsorted(keys, key[i])
+                if s == keys.shape[0] or keys[s] != key[i]:
+                    s = 0
+                    continue
+        row = bounds[s] + rank[i] - before[s]
+        if rank[i] >= before[s] and row < bounds[s + 1]:
+            flags[row] = True
 
 
 class Discretizer(ABC):
@@ -39,7 +60,7 @@ class Discretizer(ABC):
 
     @abstractmethod
     def release(self, run: Run) -> Windows:
-        """Take in a run: all windows whose end is known through it.
+        """Take in a run, of keys that there is room for (`grow`): all windows whose end is known through it.
 
         Their `finish` may lie after the run.
         """
@@ -68,6 +89,13 @@ class Discretizer(ABC):
         Those at the ranks `since`, one for each key, or later: O(keys + anchors).
         """
         return np.empty(0, np.int64), np.empty(0, np.int64)
+
+    def flag(self, run: Run, windows: Windows, flags: np.ndarray) -> None:
+        """Flag the events of a run at which windows begin, or which lie behind their ends; `windows` have ended in it."""
+        ended = (windows.key, windows.begin), (windows.key, windows.end)
+        for key, rank in (*ended, self.anchors_of(run.keys, run.ranks)):
+            if len(key):
+                flag_ranks(run.keys, run.bounds, run.ranks, key, rank, flags)
 
     def first_anchor(self, keys: np.ndarray) -> np.ndarray | None:
         """The rank of the first anchor of each of these keys, NEVER without one; None: there are none."""

@@ -20,7 +20,6 @@ from typing import Any, Self
 import numpy as np
 
 from windrow.compiling.tiers import jit
-from windrow.engine.intake.numbers import frozen
 from windrow.engine.sequence.base import NEVER, KeyStated, below
 from windrow.engine.sequence.open_windows import MOST_OPEN, too_many_open
 from windrow.engine.sequence.run import Run, Windows
@@ -47,11 +46,11 @@ def since_base(seen, base, w, key):  # type: ignore[no-untyped-def]
 
 
 @jit
-def list_windows(keys, first, bounds, base, length, every):  # type: ignore[no-untyped-def]
+def list_windows(keys, first, bounds, most, counted, base, length, every):  # type: ignore[no-untyped-def]
     """Each window that ends in a run: its type, key, ranks and last row as rows of a matrix; and how many more are open then.
 
     Segment s has the rows `bounds[s] .. bounds[s+1]-1` of keys[s], the first of rank `first[s]`; window type w has
-    length[w] and every[w].
+    length[w] and every[w]. How many events each key has then is written to `counted`, unless more than `most` more are open.
     """
     total = opened = 0
     for w in range(length.shape[0]):
@@ -61,9 +60,12 @@ def list_windows(keys, first, bounds, base, length, every):  # type: ignore[no-u
             ended = ended_after(now, length[w], every[w]) - ended_after(old, length[w], every[w])
             total += ended
             opened += begun_after(now, every[w]) - begun_after(old, every[w]) - ended
+    if opened <= most:
+        for s in range(first.shape[0]):
+            counted[keys[s]] = first[s] + bounds[s + 1] - bounds[s]
     found = np.empty((5, total), np.int64)
     n = 0
-    for w in range(length.shape[0]):
+    for w in range(length.shape[0] if total else 0):
         for s in range(first.shape[0]):
             seen = first[s] + bounds[s + 1] - bounds[s]
             now = since_base(seen, base, w, keys[s])
@@ -77,12 +79,27 @@ def list_windows(keys, first, bounds, base, length, every):  # type: ignore[no-u
 
 
 @jit
+def flag_windows(keys, first, bounds, base, length, every, flags):  # type: ignore[no-untyped-def]
+    """Flag the events of a run, as for `list_windows`, at which a window begins, and those behind the end of one."""
+    for w in range(length.shape[0]):
+        for s in range(first.shape[0]):
+            seen = first[s] + bounds[s + 1] - bounds[s]
+            old, now = since_base(first[s], base, w, keys[s]), since_base(seen, base, w, keys[s])
+            row = bounds[s + 1] - now
+            for k in range(begun_after(old, every[w]), begun_after(now, every[w])):
+                flags[row + k * every[w]] = True
+            for k in range(ended_after(old, length[w], every[w]), ended_after(now, length[w], every[w])):
+                if k * every[w] + length[w] < now:
+                    flags[row + k * every[w] + length[w]] = True
+
+
+@jit
 def count_open(keys, seen, base, length, every):  # type: ignore[no-untyped-def]
-    """How many windows of these keys are open, after seen[s] events of keys[s]."""
+    """How many windows of these keys are open, after seen[k] events of key k."""
     total = 0
     for w in range(length.shape[0]):
-        for s in range(seen.shape[0]):
-            now = since_base(seen[s], base, w, keys[s])
+        for s in range(keys.shape[0]):
+            now = since_base(seen[keys[s]], base, w, keys[s])
             total += begun_after(now, every[w]) - ended_after(now, length[w], every[w])
     return total
 
@@ -91,19 +108,19 @@ def count_open(keys, seen, base, length, every):  # type: ignore[no-untyped-def]
 def list_open(keys, seen, since, base, length, every):  # type: ignore[no-untyped-def]
     """Type, key and first rank of each window that is open and begins at rank `since` or later, as rows of a matrix.
 
-    keys[s] has seen[s] events, and since[s] is a rank of it.
+    Key k has seen[k] events, and since[s] is a rank of keys[s].
     """
     total = 0
     for fill in range(2):
         found = np.empty((3, total if fill else 0), np.int64)
         total = 0
         for w in range(length.shape[0]):
-            for s in range(seen.shape[0]):
-                now = since_base(seen[s], base, w, keys[s])
+            for s in range(keys.shape[0]):
+                now = since_base(seen[keys[s]], base, w, keys[s])
                 early = begun_after(since_base(since[s], base, w, keys[s]), every[w])
                 for k in range(max(ended_after(now, length[w], every[w]), early), begun_after(now, every[w])):
                     if fill:
-                        begin = seen[s] - now + k * every[w]
+                        begin = seen[keys[s]] - now + k * every[w]
                         found[0, total], found[1, total], found[2, total] = w, keys[s], begin
                     total += 1
     return found
@@ -111,14 +128,14 @@ def list_open(keys, seen, since, base, length, every):  # type: ignore[no-untype
 
 @jit
 def first_open(keys, seen, base, length, every):  # type: ignore[no-untyped-def]
-    """The first rank of the first window that is open, after seen[s] events of keys[s]; NEVER without one."""
-    out = np.full(seen.shape[0], NEVER)
+    """The first rank of the first window of each key that is open, after seen[k] events of key k; NEVER without one."""
+    out = np.full(keys.shape[0], NEVER)
     for w in range(length.shape[0]):
-        for s in range(seen.shape[0]):
-            now = since_base(seen[s], base, w, keys[s])
+        for s in range(keys.shape[0]):
+            now = since_base(seen[keys[s]], base, w, keys[s])
             k = ended_after(now, length[w], every[w])
             if k < begun_after(now, every[w]):
-                out[s] = min(out[s], seen[s] - now + k * every[w])
+                out[s] = min(out[s], seen[keys[s]] - now + k * every[w])
     return out
 
 
@@ -140,11 +157,10 @@ class Counted(KeyStated):
         return self.base, self.length, self.every
 
     def release(self, run: Run) -> Windows:
-        self.grow(run.keys_needed)
-        found, opened = list_windows(run.keys, run.ranks, frozen(run.bounds), *self._types)
-        if self.open + opened > MOST_OPEN:
+        room = MOST_OPEN - self.open
+        found, opened = list_windows(run.keys, run.ranks, run.bounds, room, self.state["seen"], *self._types)
+        if opened > room:
             raise too_many_open(self.shown)
-        self.state["seen"][run.keys] = run.ranks + run.lengths
         self.open += opened
         if not found.shape[1]:
             return Windows.none(self.dtype)
@@ -159,15 +175,18 @@ class Counted(KeyStated):
         return Windows(key, begin, seen[key], after(last_time[key]), which=which)
 
     def _open_since(self, keys: np.ndarray, since: np.ndarray) -> np.ndarray:
-        found: np.ndarray = list_open(keys, self.state["seen"][keys], since, *self._types)
+        found: np.ndarray = list_open(keys, self.state["seen"], since, *self._types)
         return found
 
     def anchors_of(self, keys: np.ndarray, since: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         _, key, begin = self._open_since(keys, since)
         return key, begin
 
+    def flag(self, run: Run, windows: Windows, flags: np.ndarray) -> None:
+        flag_windows(run.keys, run.ranks, run.bounds, *self._types, flags)
+
     def first_anchor(self, keys: np.ndarray) -> np.ndarray:
-        first: np.ndarray = first_open(keys, self.state["seen"][keys], *self._types)
+        first: np.ndarray = first_open(keys, self.state["seen"], *self._types)
         return first
 
     def begin_at(self, keys: np.ndarray, ranks: np.ndarray, which: int) -> None:
@@ -186,7 +205,7 @@ class Counted(KeyStated):
             self.base = np.append(self.base, more, axis=1)
 
     def mark(self, keys: np.ndarray) -> Any:
-        return super().mark(keys), self.open, self.base[:, keys]
+        return super().mark(keys), self.open, self.base.take(keys, axis=1)
 
     def restore(self, mark: Any) -> None:
         (keys, seen), self.open, base = mark
@@ -211,7 +230,7 @@ class Counted(KeyStated):
         self.open = self._count_open(np.arange(self.state.keys))
 
     def _count_open(self, keys: np.ndarray) -> int:
-        return int(count_open(keys, self.state["seen"][keys], *self._types))
+        return int(count_open(keys, self.state["seen"], *self._types))
 
     def save(self) -> dict[str, np.ndarray]:
         return super().save() | {"base": self.base[:, : self.state.keys].ravel()}

@@ -122,7 +122,6 @@ class Evicting(KeyStated):
         return column_inputs(self.window.columns, batch, times, self.measure)
 
     def release(self, run: Run) -> Windows:
-        self.grow(run.keys_needed)
         if self._loop is None:
             self._loop = self._loop_of()
         wanted = 2 * run.lengths + 16

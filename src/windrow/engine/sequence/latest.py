@@ -66,7 +66,6 @@ class LatestEvents(KeyStated):
         self._looks: Any = None
 
     def release(self, run: Run) -> Windows:
-        self.grow(run.keys_needed)
         if self._looks is None:
             function = next_look_float if self.dtype.kind == "f" else next_look_integer
             self._looks = kernel(SOURCE, "looks", {"next_look": function})

@@ -72,8 +72,11 @@ def make_room(keys, counts, edges, used, numbers, ticks):  # type: ignore[no-unt
 
 
 @jit
-def push_rows(keys, counts, edges, numbers, ticks, new_numbers, new_ticks):  # type: ignore[no-untyped-def]
-    """Write counts[s] new rows behind those of key keys[s]: how many in all."""
+def push_rows(keys, counts, edges, used, numbers, ticks, new_numbers, new_ticks):  # type: ignore[no-untyped-def]
+    """Write counts[s] new rows behind those of key keys[s]; what it returns is that of `make_room`."""
+    used = make_room(keys, counts, edges, used, numbers, ticks)
+    if used < 0:
+        return used
     row = 0
     for s in range(keys.shape[0]):
         end = edges[END, keys[s]]
@@ -85,7 +88,7 @@ def push_rows(keys, counts, edges, numbers, ticks, new_numbers, new_ticks):  # t
                 ticks[c, end + i] = new_ticks[c, row + i]
         row += counts[s]
         edges[END, keys[s]] = end + counts[s]
-    return row
+    return used
 
 
 class KeyQueues:
@@ -135,12 +138,12 @@ class KeyQueues:
         places: np.ndarray = ranges(self.begin, self.end)
         return places
 
-    def make_room(self, keys: np.ndarray, counts: np.ndarray) -> None:
-        """Have room for `counts[s]` more rows of key keys[s]; keys are different."""
-        used = make_room(keys, counts, self.edges, self.used, self.numbers, self.ticks)
+    def with_room(self, loop: Any, keys: np.ndarray, counts: np.ndarray, *rows: np.ndarray) -> None:
+        """Call a loop that makes room for `counts[s]` more rows of key keys[s], which are different; again if there is none."""
+        used = loop(keys, counts, self.edges, self.used, self.numbers, self.ticks, *rows)
         if used < 0:
             self._allocate(max(-used, 2 * self.used), slice(0, self.used), slice(0, self.used))
-            used = make_room(keys, counts, self.edges, self.used, self.numbers, self.ticks)
+            used = loop(keys, counts, self.edges, self.used, self.numbers, self.ticks, *rows)
         self.used = used
 
     def _allocate(self, room: int, source: Any, target: Any) -> None:
@@ -152,8 +155,8 @@ class KeyQueues:
 
     def push(self, keys: np.ndarray, counts: np.ndarray, numbers: np.ndarray, ticks: np.ndarray) -> None:
         """Add rows, `counts[s]` of them behind those of key keys[s]; keys are different."""
-        self.make_room(keys, counts)
-        self.rows += push_rows(keys, counts, self.edges, self.numbers, self.ticks, numbers, ticks)
+        self.with_room(push_rows, keys, counts, numbers, ticks)
+        self.rows += numbers.shape[1]
 
     def pop(self, keys: np.ndarray, counts: np.ndarray) -> None:
         """Take `counts[s]` rows from the front of the queue of key keys[s]."""
@@ -167,7 +170,7 @@ class KeyQueues:
 
     def mark(self, keys: np.ndarray) -> Mark:
         """What `restore` needs to bring the rows of these keys back, until `settle`: O(keys)."""
-        return keys, self.edges[:, keys], self.rows
+        return keys, self.edges.take(keys, axis=1), self.rows
 
     def restore(self, mark: Mark) -> None:
         keys, edges, self.rows = mark

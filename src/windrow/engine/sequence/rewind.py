@@ -104,7 +104,6 @@ class LookingBack(KeyStated):
         )
 
     def release(self, run: Run) -> Windows:
-        self.grow(run.keys_needed)
         cutoffs = back(run.times, self.length)
         tail, last, waiting, base = self.state.take(run.keys)
         ranks = run.ranks

@@ -39,11 +39,6 @@ class Run:
     ranks: np.ndarray
     tail_times: Callable[[np.ndarray, np.ndarray], np.ndarray]
 
-    @property
-    def keys_needed(self) -> int:
-        """How many keys a discretizer must have room for."""
-        return int(self.keys[-1]) + 1 if len(self.keys) else 0
-
     @cached_property
     def lengths(self) -> np.ndarray:
         """The number of rows in each segment."""

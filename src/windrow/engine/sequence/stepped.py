@@ -79,7 +79,6 @@ class Stepped(Discretizer):
         return self.recipe.inputs(batch, times)
 
     def release(self, run: Run) -> Windows:
-        self.grow(run.keys_needed)
         inputs = [frozen(column) for column in run.inputs]
         state = self.state.take(run.keys)
         queued = self.open.counts(run.keys)
