@@ -42,11 +42,11 @@ STREAM = """
     # Any loop that has taken a moment, however fast the machine is.
     cache.ASKED, cache.IMPORT, cache.LOAD, cache.PATIENCE = 0.0, 0.0, 2e-4, 1e9
     children = compile_ahead._children
-    x = np.arange(40_000) % 97
-    table = pa.table({"t": np.arange(40_000) // 10, "x": x.astype(float)})
+    x = np.arange(20_000) % 97
+    table = pa.table({"t": np.arange(20_000) // 10, "x": x.astype(float)})
     query = wr.query(time="t", windows={"w": wr.tumbling(7)}, aggregates={"v": wr.variance("x")})
     op, parts = query.operator(), []
-    for begin in range(0, 40_000, 2_000):
+    for begin in range(0, 20_000, 2_000):
         op.process(table.slice(begin, 2_000))
         parts.append(op.advance(table["t"][begin + 1_999]))
         EACH
