@@ -11,6 +11,7 @@ the keys one after another, as two-stacks lite does where there are few of them,
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from windrow.stores.base import Store
 # So few cells are merged before it is found out which store would be the fastest.
 FEW_CELLS = 4096
 
-LOOPS = {
+LOOPS: dict[str, Callable[..., Any]] = {
     "lazy": loops.merge_lazy,
     "subtract_on_evict": loops.merge_prefix,
     "flat_fat": loops.merge_tree,
