@@ -48,7 +48,7 @@ class Called:
 
     def _take(self, instant: int, payloads: list[bytes], *, by_timer: bool) -> None:
         stage = Stateful(self.task, self.timers, self.store.head, self.store.base, self.store.log)
-        for *counts, payload in stage.step(3, instant, payloads, by_timer=by_timer):
+        for *counts, payload, _ in stage.step(3, instant, payloads, by_timer=by_timer):
             self.counts += counts
             if payload is not None:
                 self.given.append(pa.Table.from_batches([unpack(payload)]))
