@@ -21,6 +21,13 @@ NINE: dict[str, tuple[float, ...]] = {
 }
 
 
+# Windows that the JVM makes alone, or could.
+SIMPLE: dict[str, tuple[float, ...]] = {
+    "tumbling 60 s": (60, 60),
+    **{f"sliding {length} s every 1 s": (length, 1) for length in (2, 3, 4)},
+}
+
+
 def ten(gap: float) -> dict[str, tuple[float, ...]]:
     """Nine windows of time and sessions, whose gap must fit how often events come."""
     return {**NINE, "session": (gap,)}

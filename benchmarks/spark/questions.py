@@ -6,13 +6,16 @@ import itertools
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from statistics import median
 from typing import Any
+from unittest.mock import patch
 
 import windrow as wr
 from benchmarks.spark import queries
 from benchmarks.spark.data import Source, write
 from benchmarks.spark.session import Run, batch, session, stream
 from benchmarks.support.harness import Line, Table, Target, at_least
+from windrow.spark import jvm_windows
 
 RATE, SPARK, TIMES = "rows/s", "Spark's own, rows/s", "times Spark's"
 
@@ -119,6 +122,43 @@ def _beside(
         else ""
     )
     return Table(title, tuple(lines), ours=RATE, beside=SPARK, note=note)
+
+
+def without_python(bench: Bench) -> list[Table]:
+    """Batch jobs whose windows the JVM can make alone: by itself, and through Python; few keys, and many."""
+    lines = []
+    for keys in (100, bench.scale.keys):
+        source = bench.source(keys=keys, files=min(3, bench.scale.files))
+        for name, spec in queries.SIMPLE.items():
+            query = queries.ours({"w": spec})
+
+            def through_python(events: Any, query: wr.Query = query) -> Any:
+                with patch.object(jvm_windows, "obstacle", return_value="the other way is measured"):
+                    return query.on_spark(events)
+
+            def sparks(events: Any, spec: tuple[float, ...] = spec) -> Any:
+                return queries.sparks(events, spec)
+
+            ways = {"the JVM alone": query.on_spark, "through Python": through_python, SPARK: sparks}
+            with patch.object(jvm_windows, "MOST_COPIES", 100):
+                runs = [
+                    {way: bench.batch(source, build, repeats=1) for way, build in ways.items()}
+                    for _ in range(5)
+                ]
+            # The first run of a job is slow.
+            rates = {way: median(run[way] for run in runs[1:]) for way in ways}
+            figures = {way: rate / rates[SPARK] for way, rate in rates.items() if way != SPARK}
+            lines.append(Line(f"{name}, {keys:,} keys", {SPARK: rates[SPARK], **figures}))
+    note = "Ways take turns; medians of four runs, the first two columns as multiples of Spark's own windows."
+    return [
+        Table(
+            "Batch: windows made by the JVM alone",
+            tuple(lines),
+            ours="the JVM alone",
+            beside=SPARK,
+            note=note,
+        )
+    ]
 
 
 def ten_windows(bench: Bench) -> list[Table]:
@@ -253,6 +293,7 @@ QUESTIONS = {
         sliding,
         tumbling,
         pushed_down,
+        without_python,
         ten_windows,
         batch_jobs,
         events_that_last,

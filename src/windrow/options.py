@@ -143,7 +143,8 @@ class SparkOptions(PlacementOptions, OperatorOptions):
     Parameters
     ----------
     path
-        "pushdown" or "general" insists on one way to compute the result; "auto" by default.
+        "auto" (default) lets Spark compute what it computes alike, in batch; a stream takes the general path. "pushdown" or
+        "general" insists on one way.
     """
 
     path: str = "auto"

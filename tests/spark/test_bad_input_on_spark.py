@@ -116,12 +116,19 @@ def test_a_watermark_on_another_column_must_be_named(stream: Any) -> None:
 
 
 NOT_PUSHED: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
-    "sliding": ({"windows": {"w": wr.sliding("2 minutes", every="1 minute")}}, {}, "'w' .* is not tumbling"),
-    "session": ({"windows": {"s": wr.session("1 minute")}}, {}, "'s' .* is not tumbling"),
-    "two windows": ({"windows": {**BY_TIME, "v": wr.tumbling("1 hour")}}, {}, "it has several windows"),
+    "sliding": (
+        {"windows": {"w": wr.sliding("1 hour", every="1 second")}},
+        {},
+        "an event is in up to 3,600 windows",
+    ),
+    "session": (
+        {"windows": {"s": wr.session("1 minute")}},
+        {},
+        "Spark drops each late event, and window 's'",
+    ),
     "aggregate": ({"aggregates": {"a": wr.median("x")}}, {}, "'a' .* keeps single values"),
     "mode": ({}, {"mode": "update"}, "a changelog needs"),
-    "lateness": ({}, {"lateness": "1 second"}, "there can be no lateness"),
+    "key": ({"key": "ts"}, {}, "late by key column 'ts'"),
     "max_ahead": ({}, {"max_ahead": "1 hour"}, "max_ahead is judged event by event"),
     "side_rows": ({}, {"side_rows": True}, "bad rows are wanted as rows"),
     "watermark": ({"time": "other"}, {"watermark": "ts"}, "the watermark is on column 'ts'"),
@@ -296,7 +303,8 @@ def test_output_mode_complete_is_refused_at_the_start(spark: Any, tmp_path: Path
 
 
 def test_output_mode_update_gives_the_same_rows(spark: Any, tmp_path: Path) -> None:
-    result = KEYED.on_spark(events(spark, tmp_path, STEPS), watermark=WATERMARK)
+    """A push-down would give out windows that are not final: so streams are not pushed down by themselves."""
+    result = KEYED.on_spark(by_time(events(spark, tmp_path, STEPS), "ts"))
     finish(result, tmp_path, sink="memory", mode="update")
     rows = spark.table("bad_update").select("key", "total").collect()
     assert sorted(map(tuple, rows)) == [("a", 1), ("a", 3), ("b", 2), ("c", 4)]
@@ -339,6 +347,20 @@ def test_a_query_that_cannot_go_on_from_a_checkpoint_is_refused_with_the_differe
     with pytest.raises(StreamingQueryException) as problem:
         finish(changed(events(spark, folder, STEPS)), folder)
     assert f"StateError: {said}" in str(problem.value)
+
+
+@pytest.mark.parametrize("change", ["window", "lateness"])
+def test_sparks_own_state_of_another_query_is_refused(spark: Any, tmp_path: Path, change: str) -> None:
+    first = by_time(events(spark, tmp_path, STEPS[:1]), "ts")
+    finish(KEYED.on_spark(first, path="pushdown"), tmp_path)
+    again = by_time(events(spark, tmp_path, STEPS), "ts")
+    other = query(key="key", windows={"w": wr.tumbling("2 minutes")}, aggregates=KEYED.aggregates)
+    result = {
+        "window": lambda: other.on_spark(again, path="pushdown"),
+        "lateness": lambda: KEYED.on_spark(again, path="pushdown", lateness="1 second"),
+    }[change]()
+    with pytest.raises(PySparkException, match="the checkpoint belongs to another query"):
+        finish(result, tmp_path)
 
 
 def test_a_new_column_that_the_query_does_not_read_is_no_change(

@@ -259,11 +259,13 @@ def test_explain_says_which_way_and_why(spark: Any, frame: Any) -> None:
     ticks = spark.readStream.format("rate").load().withWatermark("timestamp", "1 second")
     stream = wr.query(time="timestamp", windows=TIMED, aggregates={"total": wr.sum("value")})
     text = stream.explain(engine="spark", df=ticks)
-    assert text.startswith("on Spark, streaming: general\n  not pushed down, because window 'sliding' ")
+    assert text.startswith(
+        "on Spark, streaming: general\n  not pushed down, because Spark drops each late event"
+    )
     assert "a snapshot and a log" in text
     only = wr.query(time="timestamp", windows={"w": TIMED["minute"]}, aggregates={"total": wr.sum("value")})
     text = only.explain(engine="spark", df=ticks)
-    assert 'with few, ask for path="pushdown"' in text
+    assert 'the output mode is not known yet: path="pushdown" takes it' in text
     assert "events are made into slices before the shuffle" in text
     text = only.explain(engine="spark", df=ticks, path="pushdown")
     assert text.startswith("on Spark, streaming: pushed down\n")

@@ -6,7 +6,9 @@ slow to start.
 
 from __future__ import annotations
 
+from contextlib import redirect_stdout
 from functools import reduce
+from io import StringIO
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,7 @@ from streams import (
 
 import windrow as wr
 from tests.referee import assert_same
+from windrow.query import Query
 
 MOMENT = pa.timestamp("us", "UTC")
 # Later than every end of a window.
@@ -209,26 +212,56 @@ def test_a_late_row_is_late_also_if_it_is_the_first_of_its_bucket(spark: Any, tm
     assert counted(progress, "windrow") == (3, 1, 0)
 
 
-def test_slices_in_sparks_own_state_agree_with_the_referee(spark: Any, tmp_path: Path) -> None:
+def test_windows_in_sparks_own_state_agree_with_the_referee(spark: Any, tmp_path: Path) -> None:
     steps = drawn(6, MOMENT)
     windows = {"w": wr.tumbling("9 milliseconds", offset="2 milliseconds")}
     aggregates = {"mean": wr.mean("x"), "high": wr.max("f"), "low": wr.min("x"), "letters": wr.count("s")}
+    several = windows | {"c": wr.cumulate("40 milliseconds", step="20 milliseconds")}
+    sliding = {"s": wr.sliding("25 milliseconds", every="10 milliseconds")}
     keyed = wr.query(time="time", key=["k", "mark"], windows=windows, aggregates=aggregates)
-    queries = {
-        "keyed": keyed,
-        "not keyed": wr.query(time="time", windows=windows, aggregates=AGGREGATES_OF_X),
+    queries: dict[str, tuple[Query, dict[str, Any]]] = {
+        "keyed": (keyed, {}),
+        "not keyed": (wr.query(time="time", windows=windows, aggregates=AGGREGATES_OF_X), {}),
+        "late": (keyed, {"lateness": "20 milliseconds"}),
+        "several": (
+            wr.query(time="time", key="k", windows=several, aggregates=aggregates),
+            {"lateness": "5 milliseconds"},
+        ),
+        "sliding": (wr.query(time="time", key="k", windows=sliding, aggregates=aggregates), {}),
     }
     df = by_time(stream_of(spark, tmp_path, steps), "time")
     results = [
-        query.on_spark(df, path="pushdown").select(sf.lit(name).alias("variant"), "*")
-        for name, query in queries.items()
+        query.on_spark(df, path="pushdown", **options).select(sf.lit(name).alias("variant"), "*")
+        for name, (query, options) in queries.items()
     ]
-    got, _ = drained(results[0].unionByName(results[1], allowMissingColumns=True), tmp_path)
-    for name, query in queries.items():
-        wanted = expected(query, steps)
+    together = reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), results)
+    got, _ = drained(together, tmp_path)
+    for name, (query, options) in queries.items():
+        wanted = expected(query, steps, **options)
         mine = got.filter(pc.equal(got["variant"], name)).select(wanted.table.column_names)
         assert_same(wanted.answers, like(wanted.table, mine), note=name)
         assert wanted.late.num_rows > 3
+    with redirect_stdout(StringIO()) as plan:
+        results[0].explain()
+    assert "StateStoreSave" in plan.getvalue()
+    assert not [word for word in ("Python", "Arrow") if word in plan.getvalue()]
+
+
+def test_windows_that_end_by_1970_are_open_to_sparks_own_state_until_there_is_a_watermark(
+    spark: Any, tmp_path: Path
+) -> None:
+    def events(*ticks: int) -> pa.Table:
+        return pa.table({"time": pa.array([tick * 1000 for tick in ticks], MOMENT), "x": [*ticks]})
+
+    first, second = Step(events(-60, -45, -41, -20, -1, 0), 0), Step(events(-44, -20, 7), 1)
+    steps = [first, second, Step(events(-43, 8), 40), Step(events(-42, -3, 12, 50), 60), Step(events(), FAR)]
+    query = wr.query(time="time", windows={"w": wr.tumbling("20 milliseconds")}, aggregates=AGGREGATES_OF_X)
+    df = by_time(stream_of(spark, tmp_path, steps), "time")
+    late = {"lateness": "2 milliseconds"}
+    got, _ = drained(query.on_spark(df, path="pushdown", **late), tmp_path)
+    wanted = expected(query, steps, **late)
+    assert_same(wanted.answers, like(wanted.table, got))
+    assert wanted.late["x"].to_pylist() == [-42]
 
 
 def test_a_stream_without_events_gives_nothing(spark: Any, tmp_path: Path) -> None:

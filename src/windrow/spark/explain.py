@@ -12,6 +12,7 @@ from windrow.errors import QueryError
 from windrow.options import SparkOptions
 from windrow.planner import explain as planner
 from windrow.planner.plan import Plan
+from windrow.spark import jvm_windows
 from windrow.spark.frame import Plan as SparkPlan
 from windrow.spark.frame import fit
 from windrow.spark.paths import Path
@@ -36,17 +37,19 @@ def explain(query: QuerySpec, df: DataFrame, **options: Any) -> str:
 
 def _way(plan: SparkPlan) -> list[str]:
     path = plan.path
-    if path.push_down and path.streaming:
+    if path.without_python:
+        made = "in Spark's own state" if path.streaming else "combined before the shuffle"
+        reason = jvm_windows.reason(plan.task.query, plan.task.schema)
         return [
-            "on Spark, streaming: pushed down",
-            "  the JVM makes slices by groupBy(key, slice), in Spark's own state; Python sees finished ones only",
-            "  because it was asked for, each slice is a window, and Spark can make all partials exactly",
+            f"on Spark, {'streaming' if path.streaming else 'batch'}: pushed down",
+            f"  the JVM makes windows by groupBy(key, window), {made}; no Python runs",
+            f"  because {reason}, and Spark can make all aggregates exactly",
         ]
     if path.push_down:
         return [
             "on Spark, batch: pushed down",
-            "  the JVM makes slices by groupBy(key, slice), combined before the shuffle; Python sees slices only",
-            "  because all windows are cut by time alone or are sessions, and Spark can make all partials exactly",
+            "  the JVM makes slices by groupBy(key, slice), combined before the shuffle; Python makes windows of slices",
+            f"  because Spark can make all partials exactly, and {path.python}",
         ]
     if not path.streaming:
         return [

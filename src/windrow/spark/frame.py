@@ -11,7 +11,7 @@ from windrow.engine.operator import Operator
 from windrow.errors import QueryError
 from windrow.options import SparkOptions
 from windrow.span import Span, require_one_learner
-from windrow.spark import pushdown
+from windrow.spark import jvm_windows, pushdown
 from windrow.spark.compatibility import spark_schema
 from windrow.spark.gather import gather, gather_latest, gather_slices
 from windrow.spark.open_events import LATEST, opens
@@ -110,11 +110,11 @@ def _batch(df: DataFrame, plan: Plan) -> DataFrame:
 
 def _pushed_down(df: DataFrame, plan: Plan) -> DataFrame:
     task = plan.task
+    if plan.path.without_python:
+        found = jvm_windows.windows(task, df)
+        return marked(found) if plan.path.streaming else found
     slices = pushdown.slices(task.query, task.schema, df)
-    if plan.path.streaming:  # each slice is a whole window: nothing has to be brought together
-        slices = marked(slices.select("*", sf.lit(0).alias(BUCKET)))
-    else:
-        slices = by_bucket(slices.select("*", bucket_of(task.query.key, task.buckets)), BUCKET, task.buckets)
+    slices = by_bucket(slices.select("*", bucket_of(task.query.key, task.buckets)), BUCKET, task.buckets)
     return numbered(slices).mapInArrow(gather_slices(task), spark_schema(task.result))
 
 

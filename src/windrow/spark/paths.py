@@ -1,6 +1,7 @@
 """Which way a query takes on Spark, and why.
 
-pushdown   the JVM makes slices by `groupBy(key, slice)`; Python sees slices only    batch; streams with path="pushdown"
+pushdown   the JVM makes windows, see `jvm_windows`, or slices, of which Python makes
+           windows                                                                   batch; streams with path="pushdown"
 general    events go to buckets, combined where that pays; one operator per bucket   batch and streams
 """
 
@@ -15,30 +16,40 @@ from windrow.engine import exchange
 from windrow.errors import QueryError
 from windrow.options import OperatorOptions
 from windrow.span import Span
-from windrow.spark import pushdown
+from windrow.spark import jvm_windows, pushdown
+from windrow.spark.schema import watermarked
 from windrow.spec import QuerySpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 # Why a stream that could be pushed down is not.
-UNASKED = 'with many keys Spark\'s state costs more than ours; with few, ask for path="pushdown"'
+UNASKED = (
+    'in output mode "update" Spark would give out windows that are not final, and the output mode is not known yet: '
+    'path="pushdown" takes it'
+)
 
 
 @dataclass(frozen=True)
 class Path:
-    """`push_down` says which way; `combine` whether events may be made into slices before the shuffle.
+    """`push_down` says which way; `without_python` whether it leads through the JVM alone; `combine` whether events may be made
+    into slices before the shuffle.
 
-    The reasons are phrases: why not pushed down, why not combined; None where it is.
+    The reasons are phrases: why not pushed down, why not by the JVM alone, why not combined; None where it is.
     """
 
     streaming: bool
     not_pushed: str | None
+    python: str | None
     not_combined: str | None
 
     @property
     def push_down(self) -> bool:
         return self.not_pushed is None
+
+    @property
+    def without_python(self) -> bool:
+        return self.push_down and self.python is None
 
     @property
     def combine(self) -> bool:
@@ -58,7 +69,7 @@ def choose(
     """The path of the options, or the best one that is possible; `watermark` is on the column of that name."""
     not_pushed = _not_pushed(query, settings, schema, df, side_rows=side_rows)
     if not_pushed is None and df.isStreaming:
-        not_pushed = _not_pushed_in_a_stream(query, settings, watermark)
+        not_pushed = _not_pushed_in_a_stream(query, settings, schema, df, watermark)
     if path == "pushdown" and not_pushed is not None:
         raise QueryError(f"this query cannot be pushed down: {not_pushed}")
     if path == "general":
@@ -66,7 +77,8 @@ def choose(
     if path == "auto" and df.isStreaming and not_pushed is None:
         not_pushed = UNASKED
     not_combined = _not_combined(query, settings, schema, streaming=df.isStreaming, side_rows=side_rows)
-    return Path(df.isStreaming, not_pushed, not_combined)
+    python = jvm_windows.obstacle(query, schema) if not_pushed is None else None
+    return Path(df.isStreaming, not_pushed, python, not_combined)
 
 
 def _not_pushed(
@@ -79,16 +91,21 @@ def _not_pushed(
     return pushdown.obstacle(query, schema, df.schema)
 
 
-def _not_pushed_in_a_stream(query: QuerySpec, settings: OperatorOptions, watermark: str) -> str | None:
+def _not_pushed_in_a_stream(
+    query: QuerySpec, settings: OperatorOptions, schema: pa.Schema, df: DataFrame, watermark: str
+) -> str | None:
     if isinstance(query.time, Span):
         return f"events of {query.time} end in another slice than they begin, and Spark's state drops slices one by one"
     if watermark != query.time:
         return f"the watermark is on column {watermark!r}, and Spark needs it on the time"
-    if settings.allowed_lateness.magnitude:
-        return "Spark's state keeps no window that has ended, so there can be no lateness"
+    for name in set(watermarked(df)).intersection(query.key):
+        return f"Spark would call events late by key column {name!r}, as it has a watermark"
     if settings.max_ahead is not None:
         return "max_ahead is judged event by event"
-    return pushdown.obstacle_in_a_stream(query)
+    for name, window in query.windows.items():
+        if window.gap is not None:
+            return f"Spark drops each late event, and window {name!r} ({window}) takes those whose session is not final"
+    return jvm_windows.obstacle(query, schema)
 
 
 def _not_combined(

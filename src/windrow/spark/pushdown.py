@@ -17,14 +17,14 @@ A slice begins at the latest edge at or before the event, as in the engine:
     edges of another          |              |              |
     slices                    |---------|----|----|---------|
 
-In a stream Spark keeps the slices in its own state and gives each out when the watermark has passed its end.
-It drops late rows slice by slice, so a slice must be a window: one tumbling window is all that it can compute.
+Python makes windows of them. Where the JVM can do that itself, there need be no slices: see `jvm_windows`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
@@ -54,6 +54,7 @@ BITS: dict[type[st.DataType], int] = {st.ByteType: 8, st.ShortType: 16, st.Integ
 MOST_DIGITS = 18
 # More progressions of edges than this are not compared one by one: slices are cut on their common grid.
 FEW_PROGRESSIONS = 8
+NO_OPTIONS = OperatorOptions()
 
 Partial = tuple[Scalars, tuple[str, ...]]
 
@@ -66,7 +67,7 @@ def obstacle(query: QuerySpec, schema: pa.Schema, df_schema: st.StructType) -> s
     found = exchange.obstacle(query, schema)
     if found is not None:
         return found
-    engine = _engine(query, schema)
+    engine = engine_of(query, schema)
     types = _types(df_schema)
     return (
         _obstacle_of_time(query, engine, types[query.time_columns[0]])
@@ -109,62 +110,79 @@ def _obstacle_of_aggregates(query: QuerySpec, engine: Engine, types: dict[str, s
     return None
 
 
-def obstacle_in_a_stream(query: QuerySpec) -> str | None:
-    """As `obstacle`, for what a stream asks besides."""
-    for name, window in query.windows.items():
-        if not window.tiles:
-            return f"window {name!r} ({window}) is not tumbling, and in a stream a slice must be a window"
-    if len(query.windows) > 1:
-        return "it has several windows, and in a stream a slice must be a window"
-    return None
+@dataclass(frozen=True)
+class Events:
+    """Events as rows of the JVM: "#time" in ticks, and own names for all columns, as those of the user's could clash with ours.
+
+    `keys` are the names of key columns, by those that users know, and `values` the name of the column that each partial reads.
+    """
+
+    rows: DataFrame
+    engine: Engine
+    keys: Mapping[str, str]
+    partials: Sequence[Partial]
+    values: Sequence[str]
+    types: Sequence[st.DataType]
+
+    def fold(self, rows: DataFrame, by: Sequence[Column], *more: Column) -> DataFrame:
+        """One row for all events of a key that agree in the columns `by`.
+
+        "#n" is the number of events, "#2.n" that of the values of partial 2, and the `parts` are what it is made of.
+        """
+        folded = [sf.count(sf.lit(1)).alias("#n"), *more]
+        for i, (partial, _) in enumerate(self.partials, 1):
+            value = sf.col(self.values[i - 1])
+            folded.append(sf.count(value).alias(f"#{i}.n"))
+            made = _parts(partial, value, self.types[i - 1])
+            folded += [part.alias(f"#part{i}.{j}") for j, part in enumerate(made)]
+        return rows.groupBy(*map(sf.col, self.keys.values()), *by).agg(*folded)
+
+    def parts(self, rows: DataFrame, i: int) -> list[str]:
+        """The columns of partial `i`, counted from 1, in what `fold` made."""
+        return [name for name in rows.columns if name.startswith(f"#part{i}.")]
+
+
+def events(query: QuerySpec, schema: pa.Schema, df: DataFrame, settings: OperatorOptions) -> Events:
+    """The events of `df`, for queries without an `obstacle`.
+
+    One without a time, or with one whose windows cannot be expressed, is an error once Spark comes to it.
+    """
+    engine = engine_of(query, schema, settings)
+    types = _types(df.schema)
+    partials = _partials(engine)
+    columns = [next(iter(columns)) for _, columns in partials]
+    keys = {name: f"#key{i}" for i, name in enumerate(query.key)}
+    values = {name: f"#value{i}" for i, name in enumerate(dict.fromkeys(columns))}
+    rows = df.select(
+        *_instants(query, engine, types[query.time_columns[0]]),
+        *(named(name).alias(alias) for name, alias in (*keys.items(), *values.items())),
+    )
+    return Events(rows, engine, keys, partials, [values[c] for c in columns], [types[c] for c in columns])
 
 
 def slices(query: QuerySpec, schema: pa.Schema, df: DataFrame) -> DataFrame:
-    """The slices of all events of `df`, in the columns of `exchange.slice_schema`.
-
-    For queries without an `obstacle`. An event without a time, or with one whose windows cannot be
-    expressed, is an error once Spark comes to it.
-    """
-    engine = _engine(query, schema)
-    types, column = _types(df.schema), query.time_columns[0]
-    partials = _partials(engine)
-    # Own names throughout: those of the user's columns could clash with ours.
-    keys = {name: f"#key{i}" for i, name in enumerate(query.key)}
-    values = {name: f"#value{i}" for i, (_, columns) in enumerate(partials, 1) for name in columns}
-    events = df.select(
-        *_instants(query, engine, types[column]),
-        *(named(name).alias(alias) for name, alias in (*keys.items(), *values.items())),
-    )
+    """The slices of all events of `df`, in the columns of `exchange.slice_schema`."""
+    found = events(query, schema, df, NO_OPTIONS)
     time = sf.col("#time")
-    made = [sf.col(alias).alias(name) for name, alias in keys.items()]
+    rows, by = found.rows, _cuts(query, found.engine, time)
     if isinstance(query.time, Span):
-        events = _in_halves(engine, events)
-        made.append(sf.col("#role"))
-    folded = [sf.count(sf.lit(1)).alias("#n")]
-    if df.isStreaming:
-        events, begin = _with_end(engine, events, df.schema[column].metadata)
-        cuts = [sf.col("#end")]
-        made += [begin.alias("#first"), begin.alias("#last")]
-    else:
-        cuts = _cuts(query, engine, time)
-        folded += [sf.min(time).alias("#first"), sf.max(time).alias("#last")]
-        made += [sf.col("#first"), sf.col("#last")]
-    made.append(sf.col("#n"))
-    for i, (partial, columns) in enumerate(partials, 1):
-        value, type_ = sf.col(values[columns[0]]), types[columns[0]]
-        parts = _parts(partial, value, type_)
-        names = [f"#part{i}.{j}" for j in range(len(parts))]
-        folded.append(sf.count(value).alias(f"#{i}.n"))
-        folded += [part.alias(name) for part, name in zip(parts, names, strict=True)]
-        fields = _fields(partial, [named(name) for name in names])
-        made.append(named(f"#{i}.n"))
-        made += [field.alias(f"#{i}.f{j}") for j, field in enumerate(fields)]
-    return events.groupBy(*map(sf.col, keys.values()), *cuts).agg(*folded).select(*made)
+        rows = _in_halves(found.engine, rows)
+        by.append(sf.col("#role"))
+    rows = found.fold(rows, by, sf.min(time).alias("#first"), sf.max(time).alias("#last"))
+    columns = [sf.col(alias).alias(name) for name, alias in found.keys.items()]
+    if isinstance(query.time, Span):
+        columns.append(sf.col("#role"))
+    columns += [sf.col("#first"), sf.col("#last"), sf.col("#n")]
+    for i, (partial, _) in enumerate(found.partials, 1):
+        columns.append(named(f"#{i}.n"))
+        fields = _fields(partial, [named(part) for part in found.parts(rows, i)])
+        columns += [field.alias(f"#{i}.f{j}") for j, field in enumerate(fields)]
+    return rows.select(*columns)
 
 
-def _engine(query: QuerySpec, schema: pa.Schema) -> Engine:
+def engine_of(query: QuerySpec, schema: pa.Schema, settings: OperatorOptions = NO_OPTIONS) -> Engine:
     """An engine that takes nothing in, but knows the stores, the windows and how far time reaches."""
-    operator = Operator(query, OperatorOptions())
+    operator = Operator(query, settings)
     operator.prepare(schema)
     return operator.engines[0]
 
@@ -202,11 +220,9 @@ def _checked(engine: Engine, name: str, type_: st.DataType) -> Column:
 def _cuts(query: QuerySpec, engine: Engine, time: Column) -> list[Column]:
     """What tells the slices of a key apart: no two events of a slice have an edge between them, or a gap."""
     cuts = [_edge(engine, time).alias("#slice")] if len(engine.windows.periods) else []
-    if isinstance(query.time, Span):
-        cuts.append(sf.col("#role"))
     gaps = [engine.measure.ticks(w.gap, what="gap") for w in query.windows.values() if w.gap is not None]
     if gaps:
-        cuts.append(_latest(time, int(min(gaps)), 0).alias("#cell"))
+        cuts.append(latest(time, int(min(gaps)), 0).alias("#cell"))
     return cuts
 
 
@@ -216,7 +232,7 @@ def _edge(engine: Engine, time: Column) -> Column:
     progressions = list(zip(windows.periods.tolist(), windows.phases.tolist(), strict=True))
     if len(progressions) > FEW_PROGRESSIONS:
         progressions = [(windows.grid, progressions[0][1])]
-    edges = [_latest(time, period, phase) for period, phase in progressions]
+    edges = [latest(time, period, phase) for period, phase in progressions]
     return edges[0] if len(edges) == 1 else sf.greatest(*edges)
 
 
@@ -268,18 +284,7 @@ def _in_halves(engine: Engine, events: DataFrame) -> DataFrame:
     )
 
 
-def _with_end(engine: Engine, events: DataFrame, metadata: dict[str, Any]) -> tuple[DataFrame, Column]:
-    """Events with the end of their window, by which Spark tells late ones, and where a window begins.
-
-    Spark knows a watermark's column by its metadata: what ends at or before the watermark is late, or done.
-    """
-    (period,), (phase,) = engine.windows.periods.tolist(), engine.windows.phases.tolist()
-    end = sf.timestamp_micros(_latest(sf.col("#time"), period, phase) + sf.lit(period))
-    begin = sf.unix_micros(sf.col("#end")) - sf.lit(period)
-    return events.select("*", end.alias("#end", metadata=metadata)), begin
-
-
-def _latest(time: Column, period: int, phase: int) -> Column:
+def latest(time: Column, period: int | Column, phase: int | Column) -> Column:
     """The latest of the instants `phase + k*period` that is not after `time`, also before 1970."""
     return time - sf.pmod(time - sf.lit(phase), sf.lit(period))
 
@@ -330,7 +335,7 @@ def _parts(partial: Scalars, value: Column, type_: st.DataType) -> list[Column]:
 def _fields(partial: Scalars, parts: list[Column]) -> list[Column]:
     """The fields of a partial, from what Spark has aggregated; neutral where there was no value."""
     if partial is INTEGER_SUM:
-        return _words([sf.coalesce(part, sf.lit(0).cast("bigint")) for part in parts])
+        return words([sf.coalesce(part, sf.lit(0).cast("bigint")) for part in parts])
     # Of equal zeros Spark takes the one it met first: the sum makes each of them positive.
     return [
         sf.coalesce(part + sf.lit(0.0) if field.dtype == "f" else part, sf.lit(field.identity))
@@ -344,7 +349,7 @@ def _limbs(x: Column, bits: int) -> list[Column]:
     return [limb.bitwiseAND(sf.lit(2**LIMB - 1)) for limb in limbs[:-1]] + limbs[-1:]
 
 
-def _words(limbs: list[Column]) -> list[Column]:
+def words(limbs: list[Column]) -> list[Column]:
     """The low and the high 64 bits of a sum, from the sums of its limbs."""
     low, carry = sf.lit(0).cast("bigint"), sf.lit(0).cast("bigint")
     for i, limb in enumerate(limbs[:-1]):
