@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.spark import questions
+from benchmarks.spark import queries, questions
 from benchmarks.spark.__main__ import arguments
 from benchmarks.spark.data import SCHEMA, write
 from benchmarks.spark.queries import (
@@ -58,6 +60,25 @@ def test_a_table_has_a_line_for_each_number_of_keys(spark: Any, tmp_path: Path) 
     assert len(runs) == 12
     assert runs[0].rate > 0
     assert runs[0].written > 0
+
+
+def test_jobs_without_python_are_measured_beside_the_way_through_it(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plans: list[str] = []
+
+    def batch(source: Any, build: Any, *, repeats: int) -> float:
+        with redirect_stdout(StringIO()) as plan:
+            build(spark.read.schema(SCHEMA).parquet(str(source.folder))).explain()
+        plans.append(plan.getvalue())
+        return 1.0
+
+    monkeypatch.setattr(queries, "SIMPLE", {"tumbling 60 s": (60, 60)})
+    bench = questions.Bench(spark, tmp_path, questions.SCALES["tiny"])
+    bench.batch = batch  # type: ignore[method-assign]
+    (table,) = questions.without_python(bench)
+    assert [line.name for line in table.lines] == ["tumbling 60 s, 100 keys", "tumbling 60 s, 500 keys"]
+    assert ["MapInArrow" in plan for plan in plans] == [False, True, False] * 10
 
 
 @pytest.mark.parametrize("given", [["nothing"], ["--write", "sliding"], ["--write", "--scale", "tiny"]])
