@@ -216,15 +216,15 @@ def test_windows_in_sparks_own_state_agree_with_the_referee(spark: Any, tmp_path
     steps = drawn(6, MOMENT)
     windows = {"w": wr.tumbling("9 milliseconds", offset="2 milliseconds")}
     aggregates = {"mean": wr.mean("x"), "high": wr.max("f"), "low": wr.min("x"), "letters": wr.count("s")}
-    several = windows | {"c": wr.cumulate("40 milliseconds", step="20 milliseconds")}
-    sliding = {"s": wr.sliding("25 milliseconds", every="10 milliseconds")}
+    steps_of_40 = {"c": wr.cumulate("40 milliseconds", step="20 milliseconds")}
+    sliding = {"s": wr.sliding("15 milliseconds", every="10 milliseconds")}
     keyed = wr.query(time="time", key=["k", "mark"], windows=windows, aggregates=aggregates)
     queries: dict[str, tuple[Query, dict[str, Any]]] = {
         "keyed": (keyed, {}),
         "not keyed": (wr.query(time="time", windows=windows, aggregates=AGGREGATES_OF_X), {}),
         "late": (keyed, {"lateness": "20 milliseconds"}),
-        "several": (
-            wr.query(time="time", key="k", windows=several, aggregates=aggregates),
+        "steps": (
+            wr.query(time="time", key="k", windows=steps_of_40, aggregates=aggregates),
             {"lateness": "5 milliseconds"},
         ),
         "sliding": (wr.query(time="time", key="k", windows=sliding, aggregates=aggregates), {}),

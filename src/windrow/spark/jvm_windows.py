@@ -35,13 +35,13 @@ from windrow.spark.schema import named
 from windrow.spark.task import Task
 from windrow.spec import QuerySpec
 
-# Up to so many copies of an event cost the JVM less than slices and Python do, or the same. Processor time of the JVM alone over that
-# with Python, with a slice for 80 events and with one for little more than one (`python -m benchmarks.spark without_python`):
+# Up to so many copies of an event cost the JVM about as much as slices and Python do, or less. Time of the JVM alone over that through Python, by
+# `python -m benchmarks.spark without_python`:
 #
 #     copies               1      2      3      4
-#     many events         0.94   1.01   0.90
-#     few                 0.64   0.91   1.06   1.33
-MOST_COPIES = 3
+#     100 keys            0.91   1.16   1.38   1.42
+#     100,000 keys        0.69   0.82   1.12   1.44
+MOST_COPIES = 2
 # 2**64, as the engine multiplies by it.
 WORD = 2.0**64
 FOREIGN = "the checkpoint belongs to another query, or one with other options: start with a new checkpoint, or with the query as it was"
