@@ -227,6 +227,28 @@ def test_a_function_with_other_code_is_another_one():
         asked({"w": wr.tumbling(5)}, {"a": own(2.0)}).restore(state)
 
 
+class Scale:
+    """A function that is an object."""
+
+    def __init__(self, by):
+        self.by = by
+
+    def __call__(self, x):
+        return x * self.by
+
+
+@pytest.mark.filterwarnings("ignore::windrow.compiling.compiler.InterpretedWarning")
+def test_an_object_that_is_called_counts_by_what_it_holds():
+    def query(by):
+        own = wr.aggregate(columns="x", lift=Scale(by), combine=lambda a, b: a + b, identity=0.0)
+        return asked({"w": wr.tumbling(5)}, {"a": own})
+
+    state = running(query(1.0), *TIMES).snapshot()
+    assert query(1.0).restore(state).finish()["a"].to_pylist() == [3.0, 7.0, 25.0, 21.0]
+    with pytest.raises(wr.StateError, match="the same with other code"):
+        query(2.0).restore(state)
+
+
 @pytest.mark.parametrize(
     "query",
     [
