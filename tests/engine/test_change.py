@@ -6,6 +6,7 @@ That changed operators say what the reference says is in `conformance/test_inter
 from __future__ import annotations
 
 import datetime as dt
+import json
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +14,8 @@ import pytest
 from specimens import AGGREGATES, SEQUENCES, WINDOWS, fixed_stream
 
 import windrow as wr
-from windrow.engine.snapshot import description
+from windrow.engine.snapshot import description, format
+from windrow.engine.snapshot.parts import Reader
 
 COUNT = {"n": wr.count()}
 TIMES = (1, 2, 7, 12, 13, 21)
@@ -227,6 +229,23 @@ def test_a_function_with_other_code_is_another_one():
         asked({"w": wr.tumbling(5)}, {"a": own(2.0)}).restore(state)
 
 
+def test_an_identity_of_another_type_is_another_one():
+    def lift(x):
+        return x
+
+    def plus(a, b):
+        return a + b
+
+    def query(nothing):
+        own = wr.aggregate(columns="t", lift=lift, combine=plus, identity=nothing)
+        return asked({"w": wr.tumbling(5)}, {"a": own})
+
+    operator = running(query(0), *TIMES)
+    with pytest.raises(wr.StateError, match="the same with other code"):
+        operator.change(query(0.0))
+    assert operator.finish()["a"].type == pa.int64()
+
+
 class Scale:
     """A function that is an object."""
 
@@ -413,3 +432,42 @@ def test_predicates_that_are_gone_hold_for_no_event():
     operator = running(asked(windows), *TIMES)
     operator = asked({"kept": wr.tumbling(5)}).restore(operator.snapshot())
     assert [row[0] for row in rows(operator.finish())] == ["kept"] * 4
+
+
+@pytest.mark.parametrize(
+    ("what", "field", "value"),
+    [
+        ("own", "identity", "no number"),
+        ("own", "lower", "import os"),
+        ("since", "since", {"is": "Point", "fields": {"nanoseconds": None}}),
+        ("since", "since", {"is": "Point", "fields": {"nanoseconds": None, "number": {"float": "nan"}}}),
+        ("since", "every", {"is": "Duration", "fields": {"text": "5", "nanoseconds": None, "number": None}}),
+        ("since", "every", {"is": "Duration", "fields": {"text": 5, "nanoseconds": None, "number": 5}}),
+        ("since", "every", {"is": "Duration", "fields": {"text": "0", "nanoseconds": None, "number": 0}}),
+        ("since", "every", {"is": "Predicate", "column": "x", "columns": ["x"]}),
+        ("fast", "where", {"is": "Predicate", "column": 10**18, "columns": ["x"]}),
+        ("bins", "bins", 2**70),
+        ("bins", "columns", [7]),
+    ],
+)
+def test_a_description_that_makes_no_sense_is_refused(what, field, value):
+    own = wr.aggregate(
+        columns="x", lift=lambda x: (x, 1), combine=lambda a, b: a, lower=lambda a: a[0], identity=(0.0, 0)
+    )
+    windows = {
+        "w": wr.tumbling(5),
+        "since": wr.landmark(since=0, every=5),
+        "fast": wr.threshold(pc.field("x") > 3),
+    }
+    full = asked(windows, COUNT | {"own": own, "bins": wr.histogram("x", low=0, high=9, bins=3)})
+    state = running(full, *TIMES).snapshot()
+    _, plan, body = format._parts(state)
+    body = Reader(body)
+    about = json.loads(body.text("about"))
+    specs = about["query"]["windows"] | about["query"]["aggregates"]
+    specs[what]["fields"][field] = value
+    writer = format.Writer()
+    writer._entries = [(name, *entry) for name, entry in body._entries.items() if name != "about"]
+    writer.text("about", json.dumps(about))
+    with pytest.raises(wr.StateError, match="snapshot"):
+        asked({"w": wr.tumbling(5)}).restore(format.framed(plan, writer.body()))

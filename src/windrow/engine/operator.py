@@ -517,8 +517,8 @@ class Operator(OperatorState):
         from windrow.engine.snapshot.description import described, require_compatible
 
         settings = replaced(self.settings, options)
-        if query != self.query:
-            require_compatible(described(self), query)
+        # Queries that differ in 0 and 0.0 are equal.
+        require_compatible(described(self), query)
         if settings.mode != self.settings.mode:
             self._require_other_mode(settings.mode)
         if not self.engines:

@@ -11,21 +11,24 @@ from __future__ import annotations
 
 import hashlib
 import pkgutil
+import types
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import is_dataclass, replace
+from datetime import datetime
 from functools import cache
 from importlib import import_module
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
 import windrow.aggregates
+import windrow.measure
 import windrow.windows
 from windrow.aggregates.base import Aggregate, Scalars
 from windrow.aggregates.user import UserAggregate
-from windrow.durations import Duration
 from windrow.engine.ordered.engine import Ordered
 from windrow.engine.sequence.evicting import Evicting
 from windrow.engine.sequence.user_step import UserStepped
+from windrow.engine.snapshot.parts import duration_of, point_of
 from windrow.engine.snapshot.plan import identity
 from windrow.errors import StateError
 from windrow.measure import Point, parse_point
@@ -170,6 +173,10 @@ def _spec(entry: Mapping[str, Any], kind: type) -> Any:
     if found is None:
         raise StateError(f"the snapshot speaks of {entry['text']}, which this windrow does not know")
     given = {name: _decoded(value) for name, value in entry["fields"].items()}
+    hints = get_type_hints(found, localns=vars(windrow.measure))
+    hints.pop("lower", None)  # of this function the answer is described
+    if wrong := [name for name, value in given.items() if name in hints and not _fits(value, hints[name])]:
+        raise StateError(f"the snapshot speaks of {entry['text']} with {wrong[0]} {given[wrong[0]]!r}")
     return IDLE.get(found, found)(**given)
 
 
@@ -185,10 +192,23 @@ def _decoded(value: Any) -> Any:
         if value["column"] is not None:
             return Predicate(value["column"], None, None, columns)
         return Predicate(None, None, _function(_names(columns), "False"), columns)
-    made = {"Duration": Duration, "Point": Point}.get(value["is"])
+    kinds: dict[str, Callable[..., Any]] = {"Duration": duration_of, "Point": point_of}
+    made = kinds.get(value["is"])
     if made is None:
         raise StateError(f"the snapshot speaks of {value['is']}, which this windrow does not know")
     return made(**{name: _decoded(each) for name, each in value["fields"].items()})
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of the type that a field is declared to have."""
+    if isinstance(hint, types.UnionType) or get_origin(hint) is Union:
+        return any(_fits(value, each) for each in get_args(hint))
+    if get_origin(hint) is tuple:
+        return isinstance(value, tuple) and all(_fits(each, get_args(hint)[0]) for each in value)
+    if hint is float:
+        return isinstance(value, (int, float))
+    # A moment is written as a point.
+    return type(value) is (Point if hint is datetime else hint)
 
 
 @cache
@@ -236,7 +256,7 @@ def _idle_aggregate(**given: Any) -> UserAggregate:
     lower = given.pop("lower", "f")
     given.pop("invert", None)
     answers = [_literal(value) for value in given["identity"]]
-    nothing = answers[0] if given["bare"] else f"({', '.join(answers)},)"
+    nothing = answers[0] if given["bare"] else f"({''.join(f'{each}, ' for each in answers)})"
     return UserAggregate(
         lift=_function(_names(given["columns"]), nothing),
         combine=_function(["a", "b"], "a"),

@@ -20,10 +20,10 @@ from windrow.engine.operator_state import OperatorState
 from windrow.engine.ordered.engine import Ordered
 from windrow.engine.snapshot import aligned, common, ordered, sessions, spanning, version_3
 from windrow.engine.snapshot.description import described, rebuilt, require_compatible
-from windrow.engine.snapshot.parts import Reader, Writer, number, tick_of
+from windrow.engine.snapshot.parts import Reader, Writer, duration_of, number, point_of, tick_of
 from windrow.engine.snapshot.plan import plan_hash
 from windrow.errors import StateError, WindrowError
-from windrow.measure import Point, parse_point
+from windrow.measure import parse_point
 from windrow.options import OperatorOptions
 from windrow.planner.plan import Plan
 from windrow.spec import QuerySpec
@@ -165,7 +165,15 @@ def restore(query: QuerySpec, state: bytes, make: Callable[[QuerySpec, OperatorO
         raise
     except WindrowError as problem:
         raise StateError(f"the snapshot's content does not fit its query: {problem}") from problem
-    except (KeyError, ValueError, TypeError, IndexError, AttributeError, pa.ArrowException) as problem:
+    except (
+        KeyError,
+        ValueError,
+        TypeError,
+        IndexError,
+        AttributeError,
+        ArithmeticError,
+        pa.ArrowException,
+    ) as problem:
         raise StateError(f"the snapshot's content does not fit its query: {problem}") from problem
 
 
@@ -214,7 +222,7 @@ def _operator(query: QuerySpec, reader: Reader, make: Callable[[QuerySpec, Opera
     about = _json(reader.text("about"))
     operator = make(query, _settings(about))
     early = about["early_watermark"]
-    operator.early_watermark = None if early is None else parse_point(_point(early), what="watermark")
+    operator.early_watermark = None if early is None else parse_point(point_of(**early), what="watermark")
     counters = Counters(**about["counters"])
     if not all(type(v) is int and 0 <= v < 2**62 for v in vars(counters).values()):
         raise StateError("the snapshot's counters are not counts")
@@ -279,20 +287,7 @@ def _settings(about: dict[str, Any]) -> OperatorOptions:
     said = {field.name: about[field.name] for field in fields(OperatorOptions)}
     if type(said["max_slices"]) is not int:
         raise StateError(f"max_slices in the snapshot is {said['max_slices']!r}")
-    said["lateness"] = _read_duration(said["lateness"])
+    said["lateness"] = duration_of(*said["lateness"])
     if said["max_ahead"] is not None:
-        said["max_ahead"] = _read_duration(said["max_ahead"])
+        said["max_ahead"] = duration_of(*said["max_ahead"])
     return OperatorOptions(**said)
-
-
-def _read_duration(parts: Any) -> Duration:
-    text, nanoseconds, plain = parts
-    if not isinstance(text, str) or (nanoseconds is None) == (plain is None):
-        raise StateError(f"{parts!r} in the snapshot is not a duration")
-    return Duration(text, nanoseconds, plain)
-
-
-def _point(early: dict[str, Any]) -> Point:
-    if sum(type(v) in (int, float) for v in early.values()) != 1:
-        raise StateError(f"{early!r} in the snapshot is not a watermark")
-    return Point(**early)

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from windrow.durations import Duration
 from windrow.errors import StateError
-from windrow.measure import INT64_MAX, INT64_MIN, Measure, Tick
+from windrow.measure import INT64_MAX, INT64_MIN, Measure, Point, Tick
 
 BODY = pa.schema(
     [
@@ -143,3 +144,24 @@ def known_tick(measure: Measure, value: Any, what: str) -> Tick:
     if not measure.floating and not INT64_MIN <= tick <= INT64_MAX:
         raise StateError(f"{tick} in the snapshot is not a 64-bit number, and cannot say {what}")
     return tick
+
+
+def duration_of(text: Any, nanoseconds: Any, number: Any) -> Duration:
+    """A duration of these parts."""
+    if not isinstance(text, str) or not _is_one(nanoseconds, number):
+        raise StateError(f"{[text, nanoseconds, number]!r} in the snapshot is not a duration")
+    return Duration(text, nanoseconds, number)
+
+
+def point_of(nanoseconds: Any, number: Any) -> Point:
+    """A point of these parts."""
+    if not _is_one(nanoseconds, number):
+        raise StateError(f"{[nanoseconds, number]!r} in the snapshot is not a point")
+    return Point(nanoseconds, number)
+
+
+def _is_one(nanoseconds: Any, number: Any) -> bool:
+    """Whether one of the two is set, to a number of its kind that is no NaN."""
+    if nanoseconds is None:
+        return type(number) in (int, float) and number == number
+    return type(nanoseconds) is int and number is None
