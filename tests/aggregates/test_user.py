@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import reduce
 
 import numba
@@ -334,3 +335,17 @@ def test_an_interpreted_lower_that_turns_to_floats_is_told_what_to_do():
     )
     with pytest.raises(wr.UserFunctionError, match=told):
         query(own(value_of, lower=halved)).run(table([5]))
+
+
+def test_a_negative_zero_as_the_identity_is_not_mistaken_for_a_zero():
+    def lift(x):
+        return x
+
+    def plus(a, b):
+        return a + b
+
+    table = pa.table({"t": [1, 2, 3], "x": [-0.0, None, -0.0]})
+    for nothing, sign in ((0.0, 1.0), (-0.0, -1.0)):
+        own = wr.aggregate(columns="x", lift=lift, combine=plus, identity=nothing)
+        found = wr.query(time="t", windows={"w": wr.tumbling(5)}, aggregates={"a": own}).run(table)["a"]
+        assert math.copysign(1.0, found[0].as_py()) == sign

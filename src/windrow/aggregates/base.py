@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -64,6 +64,11 @@ class Field:
     identity: Any
     code: int | None = None
     width: int | None = None
+    shown: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        # -0.0 is equal to 0.0; fields that differ in it are not.
+        object.__setattr__(self, "shown", repr(self.identity))
 
 
 @dataclass(frozen=True)
