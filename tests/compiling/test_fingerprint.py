@@ -119,3 +119,18 @@ def test_the_text_has_no_addresses_and_no_order_of_sets():
     text = code_of(closed_over([object(), iter([]), {"a", "b", "c"}]))
     assert " at 0x" not in text
     assert "{'a', 'b', 'c'}" in text
+
+
+def test_the_text_of_many_functions_that_call_each_other_stays_short():
+    def chain(by, length=200):
+        function = lambda x: x * by  # noqa: E731
+        for _ in range(length):
+            function = outer(function)
+        return function
+
+    def outer(called):
+        return lambda x: called(x)
+
+    assert len(code_of(chain(2))) < 1 << 20
+    assert code_of(chain(2)) == code_of(chain(2))
+    assert code_of(chain(2)) != code_of(chain(3))

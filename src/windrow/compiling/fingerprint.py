@@ -19,6 +19,8 @@ import numpy as np
 
 # The globals that count, besides what runs Python code.
 CONSTANTS = (numbers.Number, str, bytes, tuple, list, dict, set, frozenset, np.ndarray)
+# Characters of a text; a hash stands for longer ones.
+LONGEST = 1 << 16
 ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
@@ -52,7 +54,9 @@ def _code(function: Any, within: tuple[Any, ...]) -> str:
     read = {n: v for n, v in function.__globals__.items() if n in names}
     known = {n: v for n, v in read.items() if isinstance(v, CONSTANTS) or _runs_python(v)}
     defaults = _value((function.__defaults__, function.__kwdefaults__), within)
-    return f"({_code_object(function.__code__)!r}, {cells!r}, {defaults}, {_values(known, within)!r})"
+    text = f"({_code_object(function.__code__)!r}, {cells!r}, {defaults}, {_values(known, within)!r})"
+    # Each level of calls doubles what is quoted in it.
+    return text if len(text) <= LONGEST else hashlib.sha256(text.encode()).hexdigest()
 
 
 def _runs_python(value: Any) -> bool:
