@@ -35,7 +35,7 @@ demo-spark: $(READY) java
 
 test: $(READY) java
 	@$(MAKE) --no-print-directory -j 3 kafka postgres .venv/spark.jsa
-	@$(PY) -m pytest -q -n 2 --dist loadfile --no-loadscope-reorder --durations=25
+	@$(PY) -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder --durations=25
 
 test-nightly:
 	@WINDROW_NIGHTLY=1 $(MAKE) test
