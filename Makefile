@@ -9,6 +9,7 @@
 #   make bench-spark   windrow on Spark against Spark's own windows, in one run
 #   make bench-pipelines   from Kafka to Kafka, beside Spark's own window; five minutes for each pipeline
 #   make check     format, lint, types, import contract
+#   make docs      the documentation as a site, in out/site; links are checked
 #   make picture   redraws the pictures of the README and of docs/spans.md
 #   make kafka     fetches Spark's connector for Kafka and a broker for the tests
 #   make postgres  sees to a PostgreSQL server for the tests
@@ -22,7 +23,7 @@ READY := .venv/ready
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark test test-nightly test-versions java kafka postgres bench bench-spark bench-pipelines check picture clean
+.PHONY: help demo demo-spark test test-nightly test-versions java kafka postgres bench bench-spark bench-pipelines check docs picture clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -82,6 +83,10 @@ check: $(READY)
 		|| { cat .venv/contracts.log >&2; exit 1; }
 	@echo "format, lint, types and import contracts are clean"
 
+docs: $(READY)
+	@NO_MKDOCS_2_WARNING=1 $(PY) -m mkdocs build --strict --quiet
+	@echo "the documentation is in out/site/index.html"
+
 picture: $(READY)
 	@$(PY) examples/flights.py --out docs/pictures > /dev/null
 	@$(PY) docs/pictures/slices.py
@@ -97,7 +102,7 @@ $(READY): pyproject.toml constraints.txt
 	@echo "setting up .venv (once; this takes a minute)"
 	@$(PY) -c '' 2> /dev/null || rm -rf .venv
 	@"$(PYTHON)" -m venv .venv
-	@$(PY) -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[test,demo,bench,check]'
+	@$(PY) -m pip install --quiet --disable-pip-version-check --no-compile -c constraints.txt -e '.[test,demo,bench,check,docs]'
 	@touch $@
 
 clean:

@@ -46,12 +46,42 @@ def read_kafka(
 ) -> DataFrame:
     """The events of a topic as a stream of the columns of `schema`.
 
-    `schema` is a list of columns (`"ts timestamp, user string, amount double"`) for JSON, and an Avro schema for Avro.
-    `on_bad` "raise" stops at a message that cannot be read; "divert" makes a row of it in which all columns are null but `poison`: a
-    struct of reason, topic, partition, offset, key and value. `starting` is where a stream without a checkpoint begins;
-    `max_rows` is how many messages a micro-batch has at most. A broker that is away is waited for, up to `patience`.
-    `options` are Spark's own, and win.
+    Parameters
+    ----------
+    spark
+        The session; Spark's connector for Kafka must be among its jars.
+    servers
+        The brokers: `"host:port,host:port"`.
+    topic
+        The topic.
+    schema
+        Columns and their types (`"ts timestamp, user string, amount double"`) for JSON; for Avro an Avro schema.
+    format
+        "json" (default) or "avro".
+    on_bad
+        "raise" (default) stops at a message that cannot be read. "divert" makes a row of it in which all columns are null but
+        `poison`: a struct of reason, topic, partition, offset, key and value.
+    starting
+        Where a stream without a checkpoint begins: "earliest" (default) or "latest".
+    max_rows
+        How many messages a micro-batch has at most; None (default) is no limit.
+    patience
+        How long a broker that is away is waited for; two minutes by default.
+    options
+        Options of Spark's own reader, which win over these.
 
+    Returns
+    -------
+    DataFrame
+        A stream.
+
+    Raises
+    ------
+    QueryError
+        If `on_bad`, `format` or `schema` makes no sense.
+
+    Examples
+    --------
     >>> def events(spark):
     ...     columns = "ts timestamp, user string, amount double"
     ...     return read_kafka(spark, servers="localhost:9092", topic="orders", schema=columns)
@@ -151,8 +181,29 @@ def _fields(read: _Reader) -> list[Column]:
 def to_kafka(df: DataFrame, query: QuerySpec, *, topic: str, bad_topic: str | None = None) -> DataFrame:
     """The windows of a query as messages: columns `topic`, `key` and `value`, for `writeStream.format("kafka")`.
 
-    Late and bad rows, which `side_rows=True` adds to the windows, go to `bad_topic`.
+    Parameters
+    ----------
+    df
+        What `query.on_spark` gives.
+    query
+        The query; the key of a message is the window's identity, so that a topic can be compacted.
+    topic
+        Where windows go.
+    bad_topic
+        Where late and bad rows go, which `side_rows=True` adds to the windows; None (default) where there are none.
 
+    Returns
+    -------
+    DataFrame
+        A stream of messages.
+
+    Raises
+    ------
+    QueryError
+        If the columns are not those of the query, or one of `side_rows` and `bad_topic` is missing.
+
+    Examples
+    --------
     >>> def start(windows, query):
     ...     messages = to_kafka(windows, query, topic="totals")
     ...     writer = messages.writeStream.format("kafka").option("kafka.bootstrap.servers", "localhost:9092")

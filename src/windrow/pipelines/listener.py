@@ -109,8 +109,17 @@ class Progress:
 
 
 class ProgressListener(StreamingQueryListener):
-    """Logs one line per micro-batch of every stream of a session, or hands each to `show`.
+    """Logs one line per micro-batch of every stream of a session.
 
+    Parameters
+    ----------
+    metrics
+        The name of the observed metrics of windrow; "windrow" by default.
+    show
+        What is called with the `Progress` of each micro-batch; None (default) logs it.
+
+    Examples
+    --------
     >>> def watched(spark):
     ...     spark.streams.addListener(ProgressListener())
     """

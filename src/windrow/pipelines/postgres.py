@@ -49,8 +49,17 @@ SIDES = {"side": "text", "side_reason": "text", "side_row": "jsonb"}
 
 @dataclass(frozen=True)
 class Postgres:
-    """A table: `dsn` says where the database is, as libpq reads it (passwords better come from its own files).
+    """A table of PostgreSQL, made by the first micro-batch.
 
+    Parameters
+    ----------
+    dsn
+        Where the database is, as libpq reads it; passwords better come from its own files.
+    table
+        The name of the table, with or without a schema.
+
+    Examples
+    --------
     >>> Postgres("host=db dbname=shop", table="reports.totals").table
     'reports.totals'
     """

@@ -113,9 +113,24 @@ class Upsert:
 def upsert(query: QuerySpec, target: Target, *, stream: str) -> Upsert:
     """The function for `writeStream.foreachBatch` that keeps a table equal to the windows of a query.
 
-    `stream` names this stream in the target's notes of what was applied. Late and bad rows, which `side_rows=True` adds
-    to the windows, go to a table of their own.
+    Late and bad rows, which `side_rows=True` adds to the windows, go to a table of their own.
 
+    Parameters
+    ----------
+    query
+        The query whose windows are written.
+    target
+        The table, such as `Postgres`.
+    stream
+        The name of this stream in the target's notes of what was applied.
+
+    Returns
+    -------
+    Upsert
+        A function of a micro-batch and its number, which applies each micro-batch once.
+
+    Examples
+    --------
     >>> import windrow as wr
     >>> from windrow.pipelines.postgres import Postgres
     >>> q = wr.query(time="ts", key="user", windows={"w": wr.tumbling("1 minute")}, aggregates={"n": wr.count()})

@@ -123,6 +123,8 @@ class RealClock:
 class VirtualClock:
     """A clock that stands still until it is advanced.
 
+    Examples
+    --------
     >>> clock = VirtualClock()
     >>> call = clock.call_at(2_000_000_000, lambda: print("two seconds"))
     >>> clock.advance("5 seconds")

@@ -50,6 +50,8 @@ class _Node:
 class Flow:
     """Operators and the streams between them, checked before the first row.
 
+    Examples
+    --------
     >>> import pyarrow as pa, windrow as wr
     >>> from windrow import policies as wp
     >>> flow = wp.Flow()

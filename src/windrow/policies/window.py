@@ -381,6 +381,8 @@ class Window(Handled):
 class TumblingWindow(Window):
     """A window that is processed and emptied as a whole when it is full.
 
+    Examples
+    --------
     >>> import pyarrow as pa
     >>> rows = pa.table({"x": [1, 2, 3, 4, 5]})
     >>> window = TumblingWindow("tumbling, count(2)", rows.schema)
@@ -407,6 +409,8 @@ class TumblingWindow(Window):
 class SlidingWindow(Window):
     """A window of the most recent rows.
 
+    Examples
+    --------
     >>> import pyarrow as pa
     >>> rows = pa.table({"x": [1, 2, 3, 4]})
     >>> window = SlidingWindow("sliding, count(2), count(1)", rows.schema, partial_windows=False)
