@@ -32,6 +32,7 @@ QUESTIONS = (
     "slices",
     "rivals",
     "threads",
+    "files",
     "choice",
     "stores",
     "startup",

@@ -2,6 +2,7 @@
 
     OperatorOptions    how an operator runs, wherever it runs
     PlacementOptions   how rows travel on Spark, whatever becomes of them there
+    RunOptions         how a query runs over bounded data
     PolicyOptions      the same for operators over policy windows
     SparkOptions       both, and which path a query takes
     threads_of         how many threads a query over bounded data uses
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import wraps
@@ -68,8 +70,7 @@ class OperatorOptions:
     def __post_init__(self) -> None:
         if self.mode not in MODES:
             raise QueryError(f"mode must be one of {', '.join(MODES)}, not {self.mode!r}")
-        if self.on_bad not in ("raise", "divert"):
-            raise QueryError(f"on_bad must be raise or divert, not {self.on_bad!r}")
+        require_on_bad(self.on_bad)
         if self.allowed_lateness.magnitude < 0:
             raise QueryError(f"lateness must not be negative, but is {self.lateness!r}")
         if self.bound_ahead is not None and self.bound_ahead.magnitude <= 0:
@@ -89,6 +90,29 @@ class OperatorOptions:
     def bound_ahead(self) -> Duration | None:
         """`max_ahead`, parsed."""
         return None if self.max_ahead is None else parse_duration(self.max_ahead, what="max_ahead")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """How a query runs over bounded data: what `Query.run` is called with."""
+
+    on_bad: str = "raise"
+    threads: int | None = None
+    memory: int | str = "1 GB"
+
+    def __post_init__(self) -> None:
+        require_on_bad(self.on_bad)
+        threads_of(self.threads)
+        if self.memory_bytes < 1:
+            raise QueryError(f"memory must be more than nothing, not {self.memory!r}")
+
+    @property
+    def memory_bytes(self) -> int:
+        """`memory`, as a number of bytes."""
+        match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)i?B?\s*", str(self.memory), re.IGNORECASE)
+        if match is None or isinstance(self.memory, bool):
+            raise QueryError(f'memory is a number of bytes, or such as "500 MB", not {self.memory!r}')
+        return int(float(match[1]) * 1000 ** " KMGT".index(match[2].upper() or " "))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,6 +183,12 @@ class SparkOptions(PlacementOptions, OperatorOptions):
     def for_operators(self) -> OperatorOptions:
         """The options of each operator, without those of Spark."""
         return OperatorOptions(**{field.name: getattr(self, field.name) for field in fields(OperatorOptions)})
+
+
+def require_on_bad(on_bad: str) -> None:
+    """An error unless it says what becomes of bad rows."""
+    if on_bad not in ("raise", "divert"):
+        raise QueryError(f"on_bad must be raise or divert, not {on_bad!r}")
 
 
 def replaced(options: OperatorOptions, changes: Mapping[str, Any]) -> OperatorOptions:

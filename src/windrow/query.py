@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate
 from windrow.errors import QueryError
-from windrow.options import OperatorOptions, SparkOptions, keywords_of
+from windrow.options import OperatorOptions, RunOptions, SparkOptions, keywords_of
 from windrow.span import Span
 from windrow.spec import QuerySpec
 from windrow.windows.base import Window
@@ -27,18 +27,27 @@ if TYPE_CHECKING:
 class Query(QuerySpec):
     """A query that can be run; made by `query`."""
 
-    def run(self, events: Any, *, on_bad: str = "raise", threads: int | None = None) -> pa.Table:
+    def run(
+        self, events: Any, *, on_bad: str = "raise", threads: int | None = None, memory: int | str = "1 GB"
+    ) -> pa.Table:
         """The answer over bounded data: every window that holds an event, once.
 
         Parameters
         ----------
         events
-            Anything that speaks the Arrow PyCapsule interface, or an iterator of such.
+            Anything that speaks the Arrow PyCapsule interface, or an iterator of such; a list of rows or a dict of columns;
+            the path of a file or a folder, or a pattern such as `"trips/*.parquet"` (Parquet, CSV, lines of JSON, Arrow); a
+            `pyarrow.dataset`; a lazy frame of polars; or a list of such inputs, whose rows are taken together. Of those that
+            can be read again only the columns that the query names are read, and they may be larger than memory.
         on_bad
-            "raise" (default) refuses a table with a bad row, "divert" leaves the row out.
+            "raise" (default) refuses events with a bad row, "divert" leaves the row out.
         threads
             At most how many threads work on a table with enough rows for them; None (default) is one for each
             processor. The answer does not depend on it, except for the order of its rows.
+        memory
+            About how much memory the events of files, datasets and lazy frames may take, in bytes or as "500 MB"; "1 GB" by
+            default. Those that take less than a quarter of it are read at once, others are answered as they are read, by way
+            of a temporary folder where they lie too far from the order of time. Windows and the answer take memory besides.
 
         Examples
         --------
@@ -48,9 +57,9 @@ class Query(QuerySpec):
         >>> q.run(events).to_pylist()[0]
         {'window': 'w', 'start': 0, 'end': 5, 'total': 30}
         """
-        from windrow.engine.bounded import run
+        from windrow.inputs.run import run
 
-        return run(self, events, on_bad=on_bad, threads=threads)
+        return run(self, events, RunOptions(on_bad=on_bad, threads=threads, memory=memory))
 
     @keywords_of(OperatorOptions)
     def operator(self, options: OperatorOptions) -> Operator:

@@ -38,6 +38,14 @@ class QuerySpec:
         """The columns of the time of an event; the first one is the measure that windows are cut on."""
         return (self.time,) if isinstance(self.time, str) else self.time.columns
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns of events that are read, each once."""
+        read = [*self.time_columns, *self.key]
+        read += [column for window in self.windows.values() for column in window.columns]
+        read += [column for aggregate in self.aggregates.values() for column in aggregate.columns]
+        return tuple(dict.fromkeys(read))
+
     def __eq__(self, other: object) -> bool:
         """Whether both compute the same; their methods do not matter."""
         if not isinstance(other, QuerySpec):

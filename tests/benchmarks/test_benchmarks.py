@@ -35,6 +35,7 @@ QUESTIONS = (
     "slices",
     "rivals",
     "threads",
+    "files",
     "choice",
     "stores",
     "startup",

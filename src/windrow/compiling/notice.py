@@ -38,7 +38,7 @@ def compiling(name: str) -> Iterator[None]:
 
 def _say_if_due() -> None:
     global _is_said
-    if _is_said or _seconds < PATIENCE or os.environ.get("WINDROW_QUIET") or not _has_reader():
+    if _is_said or _seconds < PATIENCE or not is_read():
         return
     _is_said = True
     names = list(dict.fromkeys(_NAMES))
@@ -57,6 +57,8 @@ def _say_if_due() -> None:
     )
 
 
-def _has_reader() -> bool:
-    """Whether somebody sees what is written: at a terminal, or in a notebook."""
+def is_read() -> bool:
+    """Whether somebody sees what is written, at a terminal or in a notebook, and wants to."""
+    if os.environ.get("WINDROW_QUIET"):
+        return False
     return "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty())

@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from windrow.aggregates.base import text_type
 from windrow.engine import rehearsal
-from windrow.engine.intake.columns import batches, whole
+from windrow.engine.intake.columns import batches, is_whole, whole
 from windrow.engine.operator import Operator
-from windrow.engine.threads import are_in_order, in_parts
+from windrow.engine.threads import Advance, are_in_order, ignore, in_parts
 from windrow.errors import DataError, UserFunctionError
 from windrow.options import OperatorOptions, threads_of
 from windrow.span import Span
@@ -27,16 +27,22 @@ from windrow.spec import QuerySpec
 BATCH = 1 << 20
 
 
-def run(query: QuerySpec, events: Any, *, on_bad: str, threads: int | None = None) -> pa.Table:
-    """As `Query.run`."""
-    return answer(Operator(query, OperatorOptions(on_bad=on_bad)), events, threads=threads_of(threads))
+def run(
+    query: QuerySpec, events: Any, *, on_bad: str, threads: int | None = None, advance: Advance = ignore
+) -> pa.Table:
+    """As `Query.run`, over data in memory."""
+    operator = Operator(query, OperatorOptions(on_bad=on_bad))
+    return answer(operator, events, threads=threads_of(threads), advance=advance)
 
 
-def answer(operator: Operator, events: Any, *, threads: int = 1) -> pa.Table:
-    """What a fresh operator says to bounded data, or as many operators as there are threads say together."""
+def answer(operator: Operator, events: Any, *, threads: int = 1, advance: Advance = ignore) -> pa.Table:
+    """What a fresh operator says to bounded data, or as many operators as there are threads say together.
+
+    `advance` is told how many rows were taken in since it was last called.
+    """
     query = operator.query
     as_they_come = isinstance(query.time, Span) and query.time.id is not None
-    if as_they_come or (not isinstance(events, (pa.Table, pa.RecordBatch)) and not _is_whole(events)):
+    if as_they_come or (not is_whole(events)):
         return pa.concat_tables([operator.process(events), operator.finish()])
     table = _without_views(pa.Table.from_batches(batches(events))).combine_chunks()
     if rehearsal.is_worth_it(len(table)):
@@ -50,7 +56,7 @@ def answer(operator: Operator, events: Any, *, threads: int = 1) -> pa.Table:
         order, in_order = np.argsort(times, kind="stable"), True
         table, times = table.take(pa.array(order)), times[order]
     batch = _batch_size(len(times))
-    parts = in_parts(operator, table, times, threads, batch) if in_order else None
+    parts = in_parts(operator, table, times, threads, batch, advance) if in_order else None
     if parts is not None:
         return pa.concat_tables(parts)
     parts = []
@@ -63,6 +69,7 @@ def answer(operator: Operator, events: Any, *, threads: int = 1) -> pa.Table:
         except UserFunctionError as error:
             place = None if error.row is None else _row(begin + error.row, order)
             raise UserFunctionError(error.what, place, error.why) from error.__cause__
+        advance(min(batch, len(times) - begin))
         if begin + batch < len(times):
             following = operator.highest_time if query.ordered else times[begin + batch].item()
             if following is not None:
@@ -92,12 +99,6 @@ def _without_views(table: pa.Table) -> pa.Table:
 
 def _is_view(type_: pa.DataType) -> bool:
     return bool(pa.types.is_string_view(type_) or pa.types.is_binary_view(type_))
-
-
-def _is_whole(events: Any) -> bool:
-    """Whether the data is a table that can be read at once, and not a stream of batches."""
-    streams = isinstance(events, pa.RecordBatchReader) or hasattr(events, "__next__")
-    return hasattr(events, "__arrow_c_stream__") and not streams
 
 
 def column(table: pa.Table, name: str) -> pa.Array:

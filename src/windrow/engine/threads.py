@@ -59,6 +59,7 @@ WARM_UP, LARGEST = 1 / 8, 3 / 4
 
 Rows = list[pa.Table]
 Work = Callable[[Event], Rows]
+Advance = Callable[[int], None]
 
 
 class _NotDivisible(WindrowError):
@@ -77,10 +78,16 @@ def _is_in_order(times: np.ndarray, stop: Event) -> bool:
     return bool(in_order(times))
 
 
-def in_parts(operator: Operator, table: pa.Table, times: np.ndarray, threads: int, batch: int) -> Rows | None:
+def ignore(rows: int) -> None:
+    """What is called where nobody follows how many rows are done."""
+
+
+def in_parts(
+    operator: Operator, table: pa.Table, times: np.ndarray, threads: int, batch: int, advance: Advance
+) -> Rows | None:
     """The answer of a fresh operator to a table in time order, part by part; None if one operator is to give it.
 
-    `batch` is how many rows of the table a single operator would take at once.
+    `batch` is how many rows of the table a single operator would take at once; `advance` is told how many are done.
     """
     if len(times) < 2 * ENOUGH:
         return None
@@ -96,9 +103,11 @@ def in_parts(operator: Operator, table: pa.Table, times: np.ndarray, threads: in
     make = partial(Operator, operator.query, settings)
     try:
         if len(stretches) > 1:
-            parts: list[Work] = [partial(_over_time, make, table, times, each, batch) for each in stretches]
+            parts: list[Work] = [
+                partial(_over_time, make, table, times, each, batch, advance) for each in stretches
+            ]
         else:
-            parts = _by_key(operator, make, whole(table), times, count, batch)
+            parts = _by_key(operator, make, whole(table), times, count, batch, advance)
         return [rows for part in together(parts, threads) for rows in part]
     except WindrowError:
         return None
@@ -199,7 +208,13 @@ def _silence(times, begin, end, gap):  # type: ignore[no-untyped-def]
 
 
 def _over_time(
-    make: Callable[[], Operator], table: pa.Table, times: np.ndarray, part: _Stretch, batch: int, stop: Event
+    make: Callable[[], Operator],
+    table: pa.Table,
+    times: np.ndarray,
+    part: _Stretch,
+    batch: int,
+    advance: Advance,
+    stop: Event,
 ) -> Rows:
     """The windows that end in a stretch of time."""
     operator = make()
@@ -214,6 +229,7 @@ def _over_time(
             return rows
         end = min(begin + batch - begin % batch, part.end)
         operator.take_events(table.slice(begin, end - begin))
+        advance(max(0, end - max(begin, part.begin)))
         if begin >= part.begin and end < len(times) and not (part.alone and end == part.end):
             rows.append(operator.complete_to(times[end].item()))
         begin = end
@@ -244,6 +260,7 @@ def _by_key(
     times: np.ndarray,
     count: int,
     batch: int,
+    advance: Advance,
 ) -> list[Work]:
     """Parts that have the same number of events, or nearly; an error if there are too few keys for that."""
     read: dict[str, Any] = {}
@@ -261,7 +278,10 @@ def _by_key(
         held[owner[bucket]] += sizes[bucket]
     if held.max() > LARGEST * size:
         raise _NotDivisible("most events are those of a few keys")
-    return [partial(_of_keys, make, events, times, buckets, owner == part, batch) for part in range(count)]
+    return [
+        partial(_of_keys, make, events, times, buckets, owner == part, batch, advance)
+        for part in range(count)
+    ]
 
 
 def _find_buckets(
@@ -282,6 +302,7 @@ def _of_keys(
     buckets: np.ndarray,
     mine: np.ndarray,
     batch: int,
+    advance: Advance,
     stop: Event,
 ) -> Rows:
     """All windows of the keys in some buckets. Batches end where those of a single operator do."""
@@ -294,6 +315,7 @@ def _of_keys(
         end = min(begin + batch, len(times))
         count = _select(buckets[begin:end], mine, picked)
         operator.take_events(events.slice(begin, end - begin).take(pa.array(picked[:count])))
+        advance(count)
         if end < len(times):
             rows.append(operator.complete_to(times[end].item()))
     rows.append(operator.finish())

@@ -6,7 +6,7 @@ are reported, values that are null are left out before a kernel sees them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -39,14 +39,38 @@ def batches(events: Any) -> Iterator[pa.RecordBatch]:
         yield from _drained(_imported(pa.RecordBatchReader.from_stream, events))
     elif hasattr(events, "__arrow_c_array__"):
         yield _imported(pa.record_batch, events)
-    elif hasattr(events, "__iter__") and not isinstance(events, (str, bytes, dict)):
+    elif isinstance(events, Mapping):
+        yield from batches(_from_python(dict(events)))
+    elif isinstance(events, list) and events and all(isinstance(row, Mapping) for row in events):
+        names = dict.fromkeys(name for row in events for name in row)
+        yield from batches(_from_python({n: [row.get(n) for row in events] for n in names}))
+    elif hasattr(events, "__iter__") and not isinstance(events, str | bytes):
         for part in events:
             yield from batches(part)
     else:
         raise QueryError(
             f"events of type {type(events).__name__} do not speak Arrow; "
-            "give a table or batch of pyarrow, polars, pandas or duckdb, or an iterator of them"
+            "give a table or batch of pyarrow, polars, pandas or duckdb, a list of rows or a dict of columns, "
+            "or an iterator of them; query.run takes files, too"
         )
+
+
+def is_whole(events: Any) -> bool:
+    """Whether the data can be read at once, and is not a stream of batches."""
+    if isinstance(events, pa.Table | pa.RecordBatch | Mapping):
+        return True
+    if isinstance(events, list):
+        return bool(events) and isinstance(events[0], Mapping)
+    streams = isinstance(events, pa.RecordBatchReader) or hasattr(events, "__next__")
+    return hasattr(events, "__arrow_c_stream__") and not streams
+
+
+def _from_python(values: Mapping[str, Any]) -> pa.Table:
+    """A table of Python's own values, which have one type in each column."""
+    try:
+        return pa.table(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError) as problem:
+        raise QueryError(f"rows of Python do not make a table: {problem}") from problem
 
 
 def _imported(read: Callable[[Any], Any], events: Any) -> Any:
