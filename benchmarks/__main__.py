@@ -33,6 +33,7 @@ QUESTIONS = (
     "rivals",
     "threads",
     "files",
+    "outputs",
     "choice",
     "stores",
     "startup",

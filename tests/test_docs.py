@@ -21,7 +21,7 @@ PAGES = sorted((ROOT / "docs").glob("*.md"))
     [
         ("windows.md", 15),
         ("spans.md", 7),
-        ("data.md", 2),
+        ("data.md", 5),
         ("stores.md", 4),
         ("policies.md", 15),
         ("testing.md", 3),
@@ -59,7 +59,15 @@ def test_the_folders_of_the_architecture_page_name_every_module_outside_the_coll
     source = ROOT / "src" / "windrow"
     engine = source / "engine"
     engines = [engine / name for name in ("aligned", "intake", "ordered", "sessions", "snapshot", "spanning")]
-    folders = [source, engine, *engines, source / "inputs", source / "policies", source / "spark"]
+    folders = [
+        source,
+        engine,
+        *engines,
+        source / "inputs",
+        source / "outputs",
+        source / "policies",
+        source / "spark",
+    ]
     names = {path.name for folder in folders for path in folder.glob("*.py")} - {"__init__.py"}
     assert [name for name in sorted(names) if f"{name} " not in tree and f"{name}:" not in tree] == []
 

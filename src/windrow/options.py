@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, cast, overload
 
 from windrow.durations import Duration, DurationLike, parse_duration
 from windrow.errors import QueryError
@@ -99,12 +99,21 @@ class RunOptions:
     on_bad: str = "raise"
     threads: int | None = None
     memory: int | str = "1 GB"
+    sort: bool = False
+    fill: Literal[0, "previous"] | bool | None = False
+    wide: bool = False
 
     def __post_init__(self) -> None:
         require_on_bad(self.on_bad)
         threads_of(self.threads)
+        if not (self.fill is False or self.fill is None or self.fill == "previous" or self._fills_zeros):
+            raise QueryError(f'fill must be None, 0 or "previous" (or False for no rows), not {self.fill!r}')
         if self.memory_bytes < 1:
             raise QueryError(f"memory must be more than nothing, not {self.memory!r}")
+
+    @property
+    def _fills_zeros(self) -> bool:
+        return not isinstance(self.fill, bool | str) and self.fill == 0
 
     @property
     def memory_bytes(self) -> int:

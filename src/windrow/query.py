@@ -7,7 +7,7 @@ imported when they are first needed, so that building queries stays cheap.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
 
@@ -28,9 +28,17 @@ class Query(QuerySpec):
     """A query that can be run; made by `query`."""
 
     def run(
-        self, events: Any, *, on_bad: str = "raise", threads: int | None = None, memory: int | str = "1 GB"
+        self,
+        events: Any,
+        *,
+        on_bad: str = "raise",
+        threads: int | None = None,
+        memory: int | str = "1 GB",
+        sort: bool = False,
+        fill: Literal[0, "previous"] | bool | None = False,
+        wide: bool = False,
     ) -> pa.Table:
-        """The answer over bounded data: every window that holds an event, once.
+        """The answer over bounded data: every window that holds an event, once, in any order.
 
         Parameters
         ----------
@@ -48,6 +56,14 @@ class Query(QuerySpec):
             About how much memory the events of files, datasets and lazy frames may take, in bytes or as "500 MB"; "1 GB" by
             default. Those that take less than a quarter of it are read at once, others are answered as they are read, by way
             of a temporary folder where they lie too far from the order of time. Windows and the answer take memory besides.
+        sort
+            Whether rows come by key, window, start and end; False by default.
+        fill
+            None, 0 or "previous": what stands in the row of an empty window, of which there is then one for each between the first and the last window of a
+            key: nulls, zeros in columns of numbers, or what the window before it says. False (default) makes no rows. For tumbling, sliding and
+            calendar windows.
+        wide
+            Whether windows become columns, `WINDOW_AGGREGATE`, with one row for each key and end, in this order; False by default.
 
         Examples
         --------
@@ -58,8 +74,42 @@ class Query(QuerySpec):
         {'window': 'w', 'start': 0, 'end': 5, 'total': 30}
         """
         from windrow.inputs.run import run
+        from windrow.outputs import require_shapes, shaped
 
-        return run(self, events, RunOptions(on_bad=on_bad, threads=threads, memory=memory))
+        options = RunOptions(on_bad=on_bad, threads=threads, memory=memory, sort=sort, fill=fill, wide=wide)
+        require_shapes(self, options)
+        return shaped(self, run(self, events, options), options)
+
+    def label(self, events: Any) -> pa.Table:
+        """The windows that each event belongs to, aligned with the rows of the events.
+
+        Parameters
+        ----------
+        events
+            Events that can be read at once; as those of `run`.
+
+        Returns
+        -------
+        pyarrow.Table
+            As many rows as there are events, and for each window of the query the columns `WINDOW_id`, `WINDOW_start` and `WINDOW_end`. The id
+            numbers the windows of this name by key and start, from 0 on. Where an event may belong to several windows, these are lists.
+
+        Raises
+        ------
+        DataError
+            If a row is bad; it is named.
+
+        Examples
+        --------
+        >>> import windrow as wr, pyarrow as pa
+        >>> q = wr.query(time="ts", windows={"visit": wr.session(5)}, aggregates={"n": wr.count()})
+        >>> q.label(pa.table({"ts": [20, 1, 3]})).to_pylist()[0]
+        {'visit_id': 1, 'visit_start': 20, 'visit_end': 25}
+        """
+        from windrow.inputs.run import as_table
+        from windrow.outputs.label import label
+
+        return label(self, as_table(self, events))
 
     @keywords_of(OperatorOptions)
     def operator(self, options: OperatorOptions) -> Operator:

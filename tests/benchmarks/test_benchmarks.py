@@ -36,6 +36,7 @@ QUESTIONS = (
     "rivals",
     "threads",
     "files",
+    "outputs",
     "choice",
     "stores",
     "startup",

@@ -44,7 +44,7 @@ def answer(operator: Operator, events: Any, *, threads: int = 1, advance: Advanc
     as_they_come = isinstance(query.time, Span) and query.time.id is not None
     if as_they_come or (not is_whole(events)):
         return pa.concat_tables([operator.process(events), operator.finish()])
-    table = _without_views(pa.Table.from_batches(batches(events))).combine_chunks()
+    table = without_views(pa.Table.from_batches(batches(events))).combine_chunks()
     if rehearsal.is_worth_it(len(table)):
         rehearsal.begin(query, table, partial(run, on_bad="divert"))
     times, missing = operator.instants(whole(table))
@@ -91,7 +91,7 @@ def _row(row: int, order: np.ndarray | None) -> int:
     return row if order is None else int(order[row])
 
 
-def _without_views(table: pa.Table) -> pa.Table:
+def without_views(table: pa.Table) -> pa.Table:
     """Arrow cannot sort columns of string views: as plain strings, then."""
     fields = [f.with_type(text_type(f.type)) if _is_view(f.type) else f for f in table.schema]
     return table.cast(pa.schema(fields)) if any(_is_view(f.type) for f in table.schema) else table

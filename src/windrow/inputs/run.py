@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.engine import bounded
-from windrow.engine.intake.columns import takeable, ticks_of
+from windrow.engine.intake.columns import batches, takeable, ticks_of
 from windrow.engine.operator import Operator
 from windrow.errors import DataError, UserFunctionError
 from windrow.inputs.ordering import Rows, Survey, merged, most_waiting, parted
@@ -26,6 +26,7 @@ from windrow.inputs.progress import Progress
 from windrow.inputs.sources import Source, require_alike, sources_of
 from windrow.measure import Measure
 from windrow.options import OperatorOptions, RunOptions
+from windrow.schema import require_columns
 from windrow.span import Span
 from windrow.spec import QuerySpec
 
@@ -42,6 +43,18 @@ def run(query: QuerySpec, events: Any, options: RunOptions) -> pa.Table:
         if found is None:
             return _over_data(query, events, options, progress)
         return _Run(query, found, options, progress).answer()
+
+
+def as_table(query: QuerySpec, events: Any) -> pa.Table:
+    """The columns that a query reads, of all events."""
+    found = sources_of(events)
+    if found is None:
+        table = pa.Table.from_batches(batches(events))
+        require_columns(table.schema, query.columns)
+        return bounded.without_views(table.select(list(query.columns))).combine_chunks()
+    require_alike(found, query.columns)
+    tables = [pa.Table.from_batches(source.batches(query.columns)) for source in found]
+    return bounded.without_views(pa.concat_tables(tables)).combine_chunks()
 
 
 def _over_data(query: QuerySpec, events: Any, options: RunOptions, progress: Progress) -> pa.Table:
