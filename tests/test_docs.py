@@ -22,6 +22,7 @@ PAGES = sorted((ROOT / "docs").glob("*.md"))
         ("windows.md", 15),
         ("spans.md", 7),
         ("data.md", 5),
+        ("aggregates.md", 7),
         ("stores.md", 4),
         ("policies.md", 15),
         ("testing.md", 3),
@@ -51,6 +52,16 @@ def test_the_windows_page_speaks_of_every_window():
     text = (ROOT / "docs" / "windows.md").read_text("utf-8")
     names = [name for name in windows.__all__ if name.islower()]
     assert [name for name in names if f"### {name}\n" not in text] == []
+
+
+def test_the_aggregates_page_has_an_example_of_every_aggregate():
+    import windrow.aggregates as aggregates
+
+    text = (ROOT / "docs" / "aggregates.md").read_text("utf-8")
+    names = [
+        name for name in aggregates.__all__ if name.islower() and name not in ("bloom_filter", "moments")
+    ]
+    assert [name for name in names if f"wr.{name}(" not in text] == []
 
 
 def test_the_folders_of_the_architecture_page_name_every_module_outside_the_collections():

@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import reduce
+from itertools import pairwise
+from operator import and_, or_, xor
 from typing import Any
 
 import pyarrow as pa
@@ -27,19 +29,26 @@ import pyarrow as pa
 from tests.referee import tolerance
 from windrow.aggregates.argextremes import ArgExtreme
 from windrow.aggregates.base import Aggregate
+from windrow.aggregates.bits import Bits
 from windrow.aggregates.count import Count
 from windrow.aggregates.distinct import Distinct
 from windrow.aggregates.extremes import Extreme, ExtremeCount
 from windrow.aggregates.first_last import FirstLast
 from windrow.aggregates.geometric_mean import GeometricMean
+from windrow.aggregates.increase import Increase
 from windrow.aggregates.m4 import M4
 from windrow.aggregates.mean import Mean
+from windrow.aggregates.mode import Mode
 from windrow.aggregates.pairs import Pair
 from windrow.aggregates.quantile import IthSmallest, Quantile
+from windrow.aggregates.regression import Regression
 from windrow.aggregates.sequences import Collect, Concat, IthYoungest
+from windrow.aggregates.shape import Shape
 from windrow.aggregates.sum import Sum
 from windrow.aggregates.top_k import TopK
+from windrow.aggregates.truth import Truth
 from windrow.aggregates.user import UserAggregate
+from windrow.aggregates.value_range import Range
 from windrow.aggregates.variance import Variance
 from windrow.aggregates.weighted_mean import WeightedMean
 from windrow.testing.compare import same
@@ -222,7 +231,9 @@ def _quantile(aggregate: Quantile, rows: Rows) -> Any:
     if aggregate.interpolation == "nearest":
         return ordered[round(position)]
     below, above = math.floor(position), math.ceil(position)
-    if aggregate.interpolation != "linear":
+    if aggregate.interpolation == "midpoint":
+        position = (below + above) / 2
+    elif aggregate.interpolation != "linear":
         return ordered[below if aggregate.interpolation == "lower" else above]
     low, high = float(ordered[below]), float(ordered[above])
     if below == above or low == high:
@@ -260,6 +271,62 @@ def _ith_youngest(aggregate: IthYoungest, rows: Rows) -> Any:
     return rows[-aggregate.i][0] if len(rows) >= aggregate.i else None
 
 
+def _truth(aggregate: Truth, rows: Rows) -> bool | None:
+    if not rows:
+        return None
+    return (all if aggregate.name == "all" else any)(column(rows))
+
+
+def _bits(aggregate: Bits, rows: Rows) -> int | None:
+    operation = {"bit_and": and_, "bit_or": or_, "bit_xor": xor}[aggregate.name]
+    return reduce(operation, column(rows)) if rows else None
+
+
+def _range(aggregate: Range, rows: Rows) -> Any:
+    if not rows:
+        return None
+    ordered = sorted(column(rows), key=order)
+    return ordered[-1] - ordered[0]
+
+
+def _mode(aggregate: Mode, rows: Rows) -> Any:
+    best = _top_k(TopK(aggregate.columns, 1), rows)
+    return best[0]["value"] if best else None
+
+
+def _shape(aggregate: Shape, rows: Rows) -> float | None:
+    xs = column(rows)
+    if not rows or (finite(xs) and len(set(xs)) == 1):
+        return None
+    if not finite(xs):
+        return math.nan if len(xs) > 1 else None
+    exact = [Fraction(x) for x in xs]
+    mean = sum(exact, Fraction(0)) / len(xs)
+    second, third, fourth = (sum(((x - mean) ** k for x in exact), Fraction(0)) / len(xs) for k in (2, 3, 4))
+    if aggregate.name == "kurtosis":
+        return rounded(fourth / second**2 - 3)
+    return math.copysign(math.sqrt(third**2 / second**3), third)
+
+
+def _regression(aggregate: Regression, rows: Rows) -> dict[str, float] | None:
+    ys, xs = column(rows), column(rows, 1)
+    if len(rows) < 2 or (finite(xs) and len(set(xs)) == 1):
+        return None
+    if not finite(xs + ys):
+        return dict.fromkeys(("slope", "intercept", "r2"), math.nan)
+    slope, spread = products(ys, xs) / products(xs, xs), products(ys, ys)
+    means = [sum(map(Fraction, v), Fraction(0)) / len(v) for v in (ys, xs)]
+    fit = slope * products(ys, xs) / spread if spread else Fraction(1)
+    return {"slope": rounded(slope), "intercept": rounded(means[0] - slope * means[1]), "r2": rounded(fit)}
+
+
+def _increase(aggregate: Increase, rows: Rows) -> Any:
+    if len(rows) < 2:
+        return None
+    xs = [float(x) if isinstance(x, Decimal) else x for x in column(rows)]
+    return sum(now if now < before else now - before for before, now in pairwise(xs))
+
+
 def user_type(aggregate: UserAggregate, types: Sequence[pa.DataType], values: Sequence[Any]) -> pa.DataType:
     """The type of a user's results; where there are none, that for an event of ones."""
     ones = tuple(1.0 if pa.types.is_floating(type_) else 1 for type_ in types)
@@ -282,6 +349,7 @@ def _user(aggregate: UserAggregate, rows: Rows) -> Any:
 
 EXACT: dict[type[Aggregate], Reference] = {
     ArgExtreme: Reference(_arg_extreme),
+    Bits: Reference(_bits),
     Collect: Reference(_collect),
     Concat: Reference(_concat),
     Count: Reference(_count),
@@ -290,14 +358,20 @@ EXACT: dict[type[Aggregate], Reference] = {
     ExtremeCount: Reference(_extreme_count),
     FirstLast: Reference(_first_last),
     GeometricMean: Reference(_geometric_mean, tolerance.geometric_mean),
+    Increase: Reference(_increase, tolerance.increase),
     IthSmallest: Reference(_ith_smallest),
     IthYoungest: Reference(_ith_youngest),
     M4: Reference(_m4),
     Mean: Reference(_mean, tolerance.mean),
+    Mode: Reference(_mode),
     Pair: Reference(_pair, tolerance.pair),
     Quantile: Reference(_quantile, tolerance.quantile),
+    Range: Reference(_range),
+    Regression: Reference(_regression, tolerance.regression),
+    Shape: Reference(_shape, tolerance.shape),
     Sum: Reference(_sum, tolerance.float_sum),
     TopK: Reference(_top_k),
+    Truth: Reference(_truth),
     UserAggregate: Reference(_user, tolerance.user),
     Variance: Reference(_variance, tolerance.variance),
     WeightedMean: Reference(_weighted_mean, tolerance.weighted_mean),

@@ -146,3 +146,39 @@ def weighted_mean(aggregate: Any, rows: Rows, expected: Any, actual: Any) -> boo
     if not math.isfinite(spread) or total <= 1e-13 * sum(map(abs, weights)):
         return True
     return near(expected, actual, 1e-9 * abs(expected) + 1e-13 * spread / total)
+
+
+def shape(aggregate: Any, rows: Rows, expected: Any, actual: Any) -> bool:
+    """Anything where the column hardly varies; else six digits."""
+    if expected is None or not rows or not _finite(rows):
+        return same(expected, actual)
+    squares, _, error = _deviations(rows)
+    if squares < 1e-70 or error > 1e-6 * squares:
+        return True
+    return near(expected, actual, 1e-6 * (1.0 + abs(expected)))
+
+
+def regression(aggregate: Any, rows: Rows, expected: Any, actual: Any) -> bool:
+    """Rounding errors of both columns; anything where `x` hardly varies, and any fit where `y` does."""
+    if expected is None or actual is None or not _finite(rows):
+        return same(expected, actual)
+    (yy, top_y, error_y), (xx, top_x, error_x) = _deviations(rows), _deviations(rows, 1)
+    if max(xx, yy, top_x * top_y) > 1e290 or xx < 1e-280 or error_x > 1e-6 * xx:
+        return True
+    bound = 1e-6 * (abs(expected["slope"]) + math.sqrt(yy / xx)) + UNIT * 64 * len(rows) * top_y / math.sqrt(
+        xx
+    )
+    fits = yy < 1e-280 or error_y > 1e-6 * yy or near(expected["r2"], actual["r2"], 1e-6)
+    slack = bound * (1.0 + top_x) + 1e-9 * top_y
+    return (
+        near(expected["slope"], actual["slope"], bound)
+        and near(expected["intercept"], actual["intercept"], slack)
+        and (fits or (yy == 0.0 and same(expected["r2"], actual["r2"])))
+    )
+
+
+def increase(aggregate: Any, rows: Rows, expected: Any, actual: Any) -> bool:
+    """Exact for integers; floats may be added in another order."""
+    if not isinstance(expected, float):
+        return same(expected, actual)
+    return near(expected, actual, 1e-12 * len(rows) * max(abs(float(x)) for (x,) in rows))

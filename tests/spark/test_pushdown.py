@@ -92,6 +92,7 @@ AGGREGATES |= {
     for which in (wr.min, wr.max)
     for c in ("x", "b", "weight", "light", "price", "cents", "flag", "day", "when", "none", "no float")
 }
+AGGREGATES |= {"all": wr.all("flag"), "any": wr.any("flag")}
 WINDOWS: dict[str, dict[str, Any]] = {
     "context free": {
         "offset": wr.tumbling("60 seconds", offset="-7 seconds"),

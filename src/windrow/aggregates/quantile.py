@@ -29,7 +29,7 @@ from windrow.aggregates.base import (
 )
 from windrow.errors import QueryError
 
-INTERPOLATIONS = ("linear", "lower", "higher", "nearest")
+INTERPOLATIONS = ("linear", "lower", "higher", "nearest", "midpoint")
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Quantile(Aggregate):
     algebra = Algebra("holistic", selective=True)
 
     def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
-        if self.interpolation != "linear":
+        if self.interpolation not in ("linear", "midpoint"):
             kind = kind_of(types[0], what=str(self))
             finish = Ranks(self._exact_ranks, lambda low, high, n: low)
             return Bound(Multiset(), (kind,), text_type(types[0]), build=decoded(), finish=finish)
@@ -62,6 +62,8 @@ class Quantile(Aggregate):
             """Spark's `percentile`: the two neighbours, weighted by their distance."""
             position = self.q * (n - 1)
             below, above = np.floor(position), np.ceil(position)
+            if self.interpolation == "midpoint":
+                position = (below + above) / 2
             low, high = low.astype(np.float64), high.astype(np.float64)
             with np.errstate(invalid="ignore"):
                 between = (above - position) * low + (position - below) * high

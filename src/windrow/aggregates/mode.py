@@ -1,0 +1,50 @@
+"""The most frequent value, exact, from the sorted slices that quantiles use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from windrow.aggregates.base import Aggregate, Algebra, Bound, Multiset, kind_of, text_type
+from windrow.aggregates.top_k import MostFrequent
+
+
+def build(offsets, values, counts, defined, decoders):  # type: ignore[no-untyped-def]
+    return values.take(pa.array(np.cumsum(defined) - 1, mask=~defined))
+
+
+@dataclass(frozen=True)
+class Mode(Aggregate):
+    """The most frequent value."""
+
+    columns: tuple[str, ...]
+    name = "mode"
+    algebra = Algebra("holistic")
+
+    def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
+        kind = kind_of(types[0], what=str(self))
+        return Bound(Multiset(), (kind,), text_type(types[0]), build=build, finish=MostFrequent(1))
+
+
+def mode(column: str) -> Mode:
+    """The most frequent non-null value, exact; of several, the smallest one.
+
+    Parameters
+    ----------
+    column
+        A column of any type that can be sorted. All NaN are one value, the greatest.
+
+    Returns
+    -------
+    Mode
+        An aggregate of the column's type: null where the window holds no value.
+
+    Examples
+    --------
+    >>> import windrow as wr
+    >>> str(wr.mode("carrier"))
+    'mode(carrier)'
+    """
+    return Mode((column,))
