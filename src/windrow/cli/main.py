@@ -21,7 +21,16 @@ INTERRUPTED = 128 + signal.SIGINT
 _CLI = "pip install 'windrow-stream[cli]', or '.[cli]' in a clone"
 _PIPELINES = "pip install 'windrow-stream[pipelines]', or '.[pipelines]' in a clone"
 _POSTGRES = "pip install 'windrow-stream[postgres]', or '.[postgres]' in a clone"
-INSTALL = {"yaml": _CLI, "rich": _CLI, "pyspark": _PIPELINES, "pandas": _PIPELINES, "psycopg": _POSTGRES}
+_LAKEHOUSE = "pip install 'windrow-stream[lakehouse]', or '.[lakehouse]' in a clone"
+INSTALL = {
+    "yaml": _CLI,
+    "rich": _CLI,
+    "pyspark": _PIPELINES,
+    "pandas": _PIPELINES,
+    "psycopg": _POSTGRES,
+    "deltalake": _LAKEHOUSE,
+    "pyiceberg": _LAKEHOUSE,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

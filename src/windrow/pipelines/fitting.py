@@ -20,7 +20,7 @@ from windrow.measure import Measure
 from windrow.options import SparkOptions
 from windrow.pipelines.columns import MOMENT, avro_columns, sql_columns
 from windrow.pipelines.document import SpecError, Value
-from windrow.pipelines.spec import AHEAD, IN_KAFKA, IN_POSTGRES, SIDE, SOURCES, PostgresSink
+from windrow.pipelines.spec import AHEAD, IN_KAFKA, IN_TABLE, SIDE, SOURCES, TABLES, PostgresSink
 from windrow.schema import no_such_column
 from windrow.span import ZERO, Span, require_one_learner
 from windrow.spec import QuerySpec
@@ -133,7 +133,7 @@ class _Fitting:
         self._refuse(self.declared, self.schema.names, taken, "a column")
         key, aggregates = self.query_parts.get("key", ()), self.query_parts.get("aggregates", {})
         taken = SIDE if self.query_parts.get("side_rows") else ()
-        taken += IN_POSTGRES if isinstance(self.parts.get("sink"), PostgresSink) else ()
+        taken += IN_TABLE if isinstance(self.parts.get("sink"), TABLES) else ()
         self._refuse(self.found["query"], [*key, *aggregates], taken, "a column of the result")
 
     def _refuse(self, place: Value, names: list[str], taken: tuple[str, ...], what: str) -> None:
@@ -217,13 +217,16 @@ class _Fitting:
         unfit = [f for f in operator.engines[0].result_schema if self._is_unfit(f.type)]
         if unfit:
             shown = ", ".join(f"{field.name!r} ({field.type})" for field in unfit)
-            self._wrong(place, f"PostgreSQL has no type for {shown}")
+            where = (
+                "PostgreSQL" if isinstance(self.parts.get("sink"), PostgresSink) else "a table of a lakehouse"
+            )
+            self._wrong(place, f"{where} has no type for {shown}")
         return not unfit
 
     def _is_unfit(self, type_: pa.DataType) -> bool:
         """Whether the sink cannot keep values of this type."""
         kinds = (pa.types.is_duration, pa.types.is_time, pa.types.is_null, pa.types.is_interval)
-        return isinstance(self.parts.get("sink"), PostgresSink) and any(is_kind(type_) for is_kind in kinds)
+        return isinstance(self.parts.get("sink"), TABLES) and any(is_kind(type_) for is_kind in kinds)
 
 
 def _items(value: Value | None) -> list[Value]:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import psycopg
@@ -66,6 +66,8 @@ class Postgres:
 
     dsn: str
     table: str
+
+    as_text: ClassVar[bool] = True
 
     def apply(self, batch: Batch, changes: Changes) -> None:
         """Apply the changes and note the batch in one transaction; nothing if it was applied before."""

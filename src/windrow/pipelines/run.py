@@ -24,8 +24,11 @@ from windrow.pipelines.dedupe import dedupe
 from windrow.pipelines.kafka import read_kafka, to_kafka
 from windrow.pipelines.skew import not_ahead
 from windrow.pipelines.spec import (
+    TABLES,
     ConsoleSink,
+    DeltaSink,
     FileSource,
+    IcebergSink,
     KafkaSink,
     KafkaSource,
     ParquetSink,
@@ -40,6 +43,8 @@ from windrow.spark.stages import PROVIDER
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
     from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+    from windrow.pipelines.upsert import Target
 
 ROCKS = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
@@ -163,13 +168,26 @@ def _written(found: DataFrame, pipeline: Pipeline) -> DataStreamWriter:
         return writer.options(**sink.options)
     if isinstance(sink, ParquetSink):
         return found.writeStream.format("parquet").option("path", sink.folder).options(**sink.options)
-    if isinstance(sink, PostgresSink):
-        from windrow.pipelines.postgres import Postgres
+    if isinstance(sink, TABLES):
         from windrow.pipelines.upsert import upsert
 
-        target = Postgres(dsn=sink.dsn, table=sink.table)
-        return found.writeStream.foreachBatch(upsert(query, target, stream=pipeline.name))
+        return found.writeStream.foreachBatch(upsert(query, _target(sink), stream=pipeline.name))
     return found.writeStream.foreachBatch(_printed(sink))
+
+
+def _target(sink: PostgresSink | DeltaSink | IcebergSink) -> Target:
+    """The table of a sink; what writes it is imported where it is asked for."""
+    if isinstance(sink, PostgresSink):
+        from windrow.pipelines.postgres import Postgres
+
+        return Postgres(dsn=sink.dsn, table=sink.table)
+    if isinstance(sink, DeltaSink):
+        from windrow.pipelines.delta import Delta
+
+        return Delta(sink.location, sink.options)
+    from windrow.pipelines.iceberg import Iceberg
+
+    return Iceberg(sink.table, sink.catalog, sink.options)
 
 
 def _printed(sink: ConsoleSink) -> Callable[[DataFrame, int], None]:

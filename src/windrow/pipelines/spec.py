@@ -25,7 +25,7 @@ IN_KAFKA = (POISON, BAD_JSON, GOOD_AVRO)
 SIDE = ("side", "side_reason", "side_row")
 # What a row of a table is known by, as one value: of fixed length, and equal also where keys are null.
 IDENTITY, ORDER = "identity", "change_number"
-IN_POSTGRES = (IDENTITY, ORDER, "last")
+IN_TABLE = (IDENTITY, ORDER, "last")
 # A length of time that Spark has to understand, too: a text such as "10 seconds".
 Length: TypeAlias = str
 
@@ -105,6 +105,25 @@ class PostgresSink:
 
 
 @dataclass(frozen=True)
+class DeltaSink:
+    """A Delta table in which each window is one row, kept up to date; `options` are those of its store of objects."""
+
+    location: str
+    _: KW_ONLY
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class IcebergSink:
+    """A table in a catalog of Iceberg in which each window is one row, kept up to date; `options` are those of the catalog."""
+
+    table: str
+    _: KW_ONLY
+    catalog: str = "default"
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class ConsoleSink:
     """The first rows of each micro-batch, on standard output."""
 
@@ -112,7 +131,9 @@ class ConsoleSink:
 
 
 Source: TypeAlias = KafkaSource | FileSource | ReplaySource
-Sink: TypeAlias = KafkaSink | ParquetSink | PostgresSink | ConsoleSink
+Sink: TypeAlias = KafkaSink | ParquetSink | PostgresSink | DeltaSink | IcebergSink | ConsoleSink
+# Sinks whose rows have an `identity`.
+TABLES = (PostgresSink, DeltaSink, IcebergSink)
 
 
 @dataclass(frozen=True)
@@ -182,7 +203,14 @@ class Pipeline:
 
 
 SOURCES = {"kafka": KafkaSource, "files": FileSource, "replay": ReplaySource}
-SINKS = {"kafka": KafkaSink, "parquet": ParquetSink, "postgres": PostgresSink, "console": ConsoleSink}
+SINKS = {
+    "kafka": KafkaSink,
+    "parquet": ParquetSink,
+    "postgres": PostgresSink,
+    "delta": DeltaSink,
+    "iceberg": IcebergSink,
+    "console": ConsoleSink,
+}
 
 
 def require_trigger(trigger: str) -> None:

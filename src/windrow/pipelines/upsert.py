@@ -15,7 +15,7 @@ Windows are small beside their events: those of a micro-batch come to the driver
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -42,12 +42,15 @@ class Batch:
     number: int
     checkpoint: str
 
-    def follows(self, last: int | None, checkpoint: str | None) -> bool:
-        """Whether it is to be applied behind the batch that was applied last; an error if it cannot follow it."""
+    def follows(self, last: int | None, checkpoint: str | None, *, gaps: bool = False) -> bool:
+        """Whether it is to be applied behind the batch that was applied last; an error if it cannot follow it.
+
+        `gaps` says that batches without changes leave no note.
+        """
         if last is None:
             return True
         foreign = checkpoint != self.checkpoint
-        if foreign or self.number not in (last, last + 1):
+        if foreign or self.number < last or (self.number > last + 1 and not gaps):
             whose = " of another checkpoint" if foreign else ""
             raise StateError(
                 f"stream {self.stream!r} has applied micro-batches up to {last}, and this is micro-batch {self.number}"
@@ -67,7 +70,9 @@ class Changes:
 
 
 class Target(Protocol):
-    """A table that takes micro-batches of changes."""
+    """A table that takes micro-batches of changes; `as_text` if values with parts are to be JSON, and bytes hexadecimal."""
+
+    as_text: ClassVar[bool]
 
     def apply(self, batch: Batch, changes: Changes) -> None:
         """Apply the changes and note the batch, both or neither; do nothing if the batch was applied before."""
@@ -99,9 +104,9 @@ class Upsert:
         columns = []
         for field in df.schema:
             column = named(field.name)
-            if isinstance(field.dataType, NESTED):
+            if self.target.as_text and isinstance(field.dataType, NESTED):
                 column = sf.to_json(column)
-            elif isinstance(field.dataType, BinaryType):
+            elif self.target.as_text and isinstance(field.dataType, BinaryType):
                 column = sf.concat(sf.lit("\\x"), sf.hex(column))
             columns.append(column.alias(field.name))
         if "op" not in df.columns:
@@ -120,7 +125,7 @@ def upsert(query: QuerySpec, target: Target, *, stream: str) -> Upsert:
     query
         The query whose windows are written.
     target
-        The table, such as `Postgres`.
+        The table: `Postgres`, `Delta`, `Iceberg`, or one of your own.
     stream
         The name of this stream in the target's notes of what was applied.
 
