@@ -42,7 +42,7 @@ test-nightly:
 	@WINDROW_NIGHTLY=1 $(MAKE) test
 
 test-versions: java
-	@"$(PYTHON)" tests/versions/environments.py
+	@"$(PYTHON)" tests/versions/environments.py $(ONLY)
 
 bench: $(READY)
 	@$(PY) -m benchmarks

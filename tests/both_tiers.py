@@ -7,7 +7,7 @@ for the sign of NaN, which no answer depends on.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
@@ -37,14 +37,25 @@ def both_tiers() -> Iterator[Counter[str]]:
             raise fast[0]
         return fast[0]
 
-    with ExitStack() as patched:
-        patched.enter_context(patch.object(cache, "TIER", "compiled"))
-        for kind in (
-            Kernel,
-            *Kernel.__subclasses__(),
-        ):  # those that are compiled already have a class of their own
-            patched.enter_context(patch.object(kind, "__call__", call))
+    with patch.object(cache, "TIER", "compiled"), calling(call):
         yield seen
+
+
+@contextmanager
+def plain_loops() -> Iterator[None]:
+    """Calls in here run as plain Python, also of loops that are compiled already."""
+    with patch.object(cache, "TIER", "interpreted"), calling(Kernel.interpret):
+        yield
+
+
+@contextmanager
+def calling(call: Callable[..., Any]) -> Iterator[None]:
+    """Each call of a loop is a call of this, with the loop before its arguments."""
+    with ExitStack() as patched:
+        # Those that are compiled already have a class of their own.
+        for kind in (Kernel, *Kernel.__subclasses__()):
+            patched.enter_context(patch.object(kind, "__call__", call))
+        yield
 
 
 def name_of(kernel: Kernel) -> str:

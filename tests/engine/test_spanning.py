@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import time
+import sys
 from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from both_tiers import plain_loops
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -17,6 +18,7 @@ from tests.referee import assert_same, oracle
 from tests.referee.spans import learned_delay
 from windrow.aggregates.extremes import PLAIN
 from windrow.durations import parse_duration
+from windrow.engine.aligned import edges
 from windrow.engine.spanning import carry_over
 from windrow.engine.spanning.carry_over import Crossings, Differences, Extent, crossed_by
 from windrow.engine.spanning.placing import Ranges
@@ -200,21 +202,57 @@ def test_the_slices_of_all_keys_count_before_a_long_span_takes_memory():
     assert operator.metrics().bytes < 1_000_000
 
 
-def test_a_slice_costs_the_same_however_many_of_them_an_event_crosses():
+def steps_of(call) -> int:
+    """How many lines of this package a call runs, with its loops as plain Python."""
+    steps = 0
+
+    def step(frame, event, _):
+        nonlocal steps
+        steps += event == "line"
+        return step if frame.f_globals.get("__name__", "").startswith("windrow.") else None
+
+    before = sys.gettrace()
+    sys.settrace(step)
+    try:
+        call()
+    finally:
+        sys.settrace(before)
+    return steps
+
+
+def test_a_slice_costs_the_same_however_many_of_them_an_event_crosses(monkeypatch):
+    # Behind so many edges they are found in another way.
+    monkeypatch.setattr(edges, "ALWAYS", 1_000)
     query = wr.query(
         time=wr.span("since", "until"), windows={"w": wr.tumbling(1)}, aggregates={"n": wr.count()}
     )
 
-    def seconds(slices: int) -> float:
-        began = time.process_time()
-        query.operator().process(pa.table({"since": [0], "until": [slices]}))
-        return time.process_time() - began
+    def work(slices: int) -> tuple[float, int]:
+        """Lines for each slice; and numbers that NumPy sorts, which takes it no line."""
+        numbers = 0
 
-    seconds(1_200_000)  # so that it is compiled
-    few = min(seconds(900_000) for _ in range(3)) / 900_000
-    for many in (1_200_000, 8_000_000):
-        each = seconds(many) / many
-        assert each < 4 * few, f"{each * 1e9:.0f} and {few * 1e9:.0f} ns for each slice"
+        def seen(function):
+            def called(*arguments, **options):
+                nonlocal numbers
+                if options.get("kind") != "stable":  # that takes a step for each number of those that ascend
+                    numbers += sum(map(np.size, arguments))
+                return function(*arguments, **options)
+
+            return called
+
+        operator = query.operator()
+        with plain_loops(), monkeypatch.context() as patched:
+            for name in ("unique", "sort", "argsort", "lexsort", "union1d", "isin"):
+                patched.setattr(np, name, seen(getattr(np, name)))
+            steps = steps_of(lambda: operator.process(pa.table({"since": [0], "until": [slices]})))
+            steps += steps_of(lambda: operator.advance(slices))
+        return steps / slices, numbers
+
+    few, _ = work(900)
+    for many in (1_200, 10_000, 40_000):
+        steps, numbers = work(many)
+        assert steps < 1.2 * few
+        assert numbers < 100
 
 
 def test_events_far_apart_that_cross_very_many_slices_are_counted_in_each():

@@ -4,6 +4,8 @@
         pip.log, tests.log       what was said there; tests: the files of the tests
     .versions/cpython-3.14/      an interpreter that this machine lacked
 
+`make test-versions ONLY="3.14-4.3 3.14-4.1"` tests some of them.
+
 An interpreter is the one that a variable names (`make test-versions PYTHON314=/path/to/python`), or the newest patch
 that is on the path or in pyenv's folder. Where the newest Python is not there, it comes from Maven Central, which has it
 for Linux on x86-64, with the Ivy that PySpark ships. A version that cannot be tested is a failure.
@@ -48,12 +50,17 @@ IVY = """\
 """
 
 
-def main() -> int:
+def main(names: list[str]) -> int:
     HOME.mkdir(exist_ok=True)
     (HOME / "constraints.txt").write_text(_constraints())
     began, failed, tested = time.monotonic(), [], set()
+    known = {f"{python}-{spark}": (python, spark) for python, spark in ENVIRONMENTS}
+    if unknown := [name for name in names if name not in known]:
+        print(f"there is no environment {', '.join(unknown)}; there are {', '.join(known)}", file=sys.stderr)
+        return 2
+    chosen = [known[name] for name in names] or ENVIRONMENTS
     # What this machine lacks is fetched with what the others have.
-    for python, spark in sorted(ENVIRONMENTS, key=lambda pair: interpreter(pair[0]) is None):
+    for python, spark in sorted(chosen, key=lambda pair: interpreter(pair[0]) is None):
         start = time.monotonic()
         place = HOME / f"{python}-{spark}"
         try:
@@ -73,7 +80,7 @@ def main() -> int:
             flush=True,
         )
     print(
-        f"{len(ENVIRONMENTS) - len(failed)} of {len(ENVIRONMENTS)} environments passed in {time.monotonic() - began:.0f} s"
+        f"{len(chosen) - len(failed)} of {len(chosen)} environments passed in {time.monotonic() - began:.0f} s"
     )
     return bool(failed)
 
@@ -173,4 +180,4 @@ def _call(command: list[str], log: Path) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

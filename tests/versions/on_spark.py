@@ -73,11 +73,26 @@ def write_files(folder: Path, *, first: bool) -> None:
 # -- the job --------------------------------------------------------------------------------------
 
 
+def served_at() -> int:
+    """The port of the Connect server in this process."""
+    from pyspark.sql import SparkSession
+
+    server = "org.apache.spark.sql.connect.service.SparkConnectService$"
+    return getattr(getattr(SparkSession._instantiatedSession._jvm, server), "MODULE$").localPort()
+
+
 def session(kind: str) -> Any:
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder
-    builder = builder.remote("local[2]") if kind == "connect" else builder.master("local[2]")
+    if kind == "connect":
+        from pyspark.sql.connect.client import DefaultChannelBuilder
+
+        # PySpark looks for a server of its own at 15002, unless it tests itself: then it asks, as is done here.
+        DefaultChannelBuilder.default_port = staticmethod(served_at)
+        builder = builder.remote("local[2]")
+    else:
+        builder = builder.master("local[2]")
     settings = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -85,6 +100,7 @@ def session(kind: str) -> Any:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": "0",  # a free one: servers of several environments may run at once
         "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.python.authenticate.socketTimeout": "120s",
         "spark.log.level": "ERROR",

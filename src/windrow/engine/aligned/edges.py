@@ -24,6 +24,8 @@ from windrow.planner.window_set import WindowSet
 # Small batches make edges for so many batches ahead, as long as these are not too many.
 AHEAD = 64
 MOST_AHEAD = 10_000
+# Edges between the first event and the last one are all made, as long as they are no more than these and some for each event.
+ALWAYS, FOR_EACH = 1_000_000, 8
 
 
 @jit
@@ -173,6 +175,11 @@ def estimate(windows: WindowSet, low: Tick, high: Tick) -> int:
     return int(min(edges, 1e18)) + 2 * len(windows.periods)
 
 
+def are_few(windows: WindowSet, low: Tick, high: Tick, events: int) -> bool:
+    """Whether there are not many more edges between two times than events."""
+    return estimate(windows, low, high) <= FOR_EACH * events + ALWAYS
+
+
 def edges_around(windows: WindowSet, times: np.ndarray) -> np.ndarray:
     """The edges next to each of `times`: enough to cut these events, however far apart they are."""
     return ascending(*neighbours(windows, ascending(times)))
@@ -193,9 +200,9 @@ class Edges:
             if estimate(windows, low, beyond) <= MOST_AHEAD:
                 known = edges_between(windows, low, beyond)
                 self._known = known
-            elif estimate(windows, low, high) > 8 * len(times) + 1_000_000:
-                return edges_around(windows, times)
-            else:
+            elif are_few(windows, low, high, len(times)):
                 return edges_between(windows, low, high)
+            else:
+                return edges_around(windows, times)
         first, last = known.searchsorted(low, "right"), known.searchsorted(high, "right")
         return known[first - 1 : last + 1]

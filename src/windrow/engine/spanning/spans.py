@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from windrow.engine.aligned.edges import edges_in, estimate, neighbours, stretched
+from windrow.engine.aligned.edges import are_few, edges_in, neighbours, stretched
 from windrow.engine.aligned.engine import Aligned
 from windrow.engine.arrays import as_run
 from windrow.engine.binding import Answer
@@ -268,7 +268,7 @@ class Spans:
         """
         engine, windows = self._engine, self._engine.windows
         low, high = max(low, engine.threshold), max(high, engine.threshold)
-        if estimate(windows, low, high) <= 8 * len(starts) + 1_000_000:
+        if are_few(windows, low, high, len(starts)):
             return engine.edges.enclosing(starts, low, high, engine.clamp(engine.highest))
         starts, lasts = np.maximum(starts, engine.threshold), np.maximum(lasts, engine.threshold)
         order = np.argsort(starts, kind="stable")
