@@ -3,7 +3,9 @@
 Each figure is a process of its own: Python starts, makes events of two keys, imports a library and asks one query. *Cold* is
 with nothing compiled; *warm* with all loops of the query on disk, compiled by an earlier process. Small inputs are answered by
 plain Python in both. PyArrow imports pandas by itself where it is installed; *no pandas* is the same cold start where it is not.
-*Loops* are those that were compiled cold. Where events are many, only the time behind their making counts.
+*Loops* are those that were compiled cold. Where events are many, only the time behind their making counts; *carried* is a cold start
+with a folder of code for any processor of this kind, made before by `windrow warm --all --portable`. What such code costs once
+all is loaded is asked last, of the best of three answers in one process.
 """
 
 from __future__ import annotations
@@ -62,6 +64,16 @@ assert len(answer)
 seconds = time.perf_counter() - start
 {MEMORY}
 """
+# The best of three, once all code is loaded.
+AGAIN = f"""
+query = wr.query(time="ts", key="key", windows=windows, aggregates=aggregates)
+times = [time.perf_counter()]
+for _ in range(3):
+    query.run(events)
+    times.append(time.perf_counter())
+seconds = min(after - before for before, after in zip(times, times[1:]))
+{MEMORY}
+"""
 POLARS = """
 import polars as pl
 answer = (
@@ -117,11 +129,14 @@ RIVALS = {
 SMALL = (1_000, 10_000)
 
 
-def fresh(script: str, cache: Path | None = None, tier: str = "auto") -> tuple[float, float, float]:
-    """Run `script` in a new process: its own seconds, those of the whole process, its peak MiB."""
+def fresh(script: str, *caches: Path, tier: str = "auto") -> tuple[float, float, float]:
+    """Run `script` in a new process: its own seconds, those of the whole process, its peak MiB.
+
+    The first one of `caches` is written to.
+    """
     environment = {**os.environ, "WINDROW_TIER": tier}
-    if cache is not None:
-        environment["WINDROW_CACHE_DIR"] = str(cache)
+    if caches:
+        environment["WINDROW_CACHE_DIR"] = os.pathsep.join(map(str, caches))
     start = time.perf_counter()
     command = [sys.executable, "-c", script]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -132,9 +147,20 @@ def fresh(script: str, cache: Path | None = None, tier: str = "auto") -> tuple[f
     return inside, wall, memory
 
 
-def best_of(repeats: int, script: str, cache: Path | None = None) -> tuple[float, float, float]:
-    runs = [fresh(script, cache) for _ in range(repeats)]
+def best_of(repeats: int, script: str) -> tuple[float, float, float]:
+    runs = [fresh(script) for _ in range(repeats)]
     return min(runs, key=lambda run: run[1])
+
+
+def code_for_any_processor(folder: Path) -> None:
+    """Fill a folder with all that is built in, compiled for any processor of this kind."""
+    command = [sys.executable, "-m", "windrow.cli", "warm", "--all", "--portable", str(folder)]
+    subprocess.run(command, capture_output=True, check=True)
+
+
+def size_of(folder: Path) -> str:
+    files = list(folder.rglob("*.bin"))
+    return f"{len(files)} loops, {sum(path.stat().st_size for path in files) / 1e6:.1f} MB"
 
 
 def started(name: str, events: int, repeats: int, *, whole: bool) -> dict[str, Figure]:
@@ -174,10 +200,46 @@ def measure(scale: Scale) -> list[Table]:
         )
         title = f"Seconds from the start of Python to the answer over {events:,} events"
         tables.append(Table(title, rows, ours="cold", beside="warm", also=("warm",)))
-    if not tiny:
-        events = scale.events // 2
-        found = {name: started(name, events, 1, whole=False) for name in (names[0], names[-1])}
-        rows = tuple(Line(name, figures) for name, figures in found.items())
-        title = f"Seconds to import windrow and answer over {events:,} events"
-        tables.append(Table(title, rows, ours="cold", beside="warm", also=("warm",)))
-    return tables
+    return tables if tiny else [*tables, *many_events(scale.events // 2, (names[0], names[-1]))]
+
+
+def many_events(events: int, names: tuple[str, ...]) -> list[Table]:
+    """Queries over so many events, cold, with code that was carried along, and warm; and what such code costs."""
+    first, steady = [], []
+    with tempfile.TemporaryDirectory() as folder:
+        carried, own = Path(folder) / "carried", Path(folder) / "own"
+        code_for_any_processor(carried)
+        for name, most in zip(names, (2.5, 6), strict=True):
+            windows, aggregates = QUERIES[name]
+            script = EVENTS.format(events=events) + WINDROW.format(windows=windows, aggregates=aggregates)
+            cold = started(name, events, 1, whole=False)
+            empty = Path(folder) / str(len(first))
+            with_code = {"seconds": fresh(script + DONE, empty, carried)[0], "warm": cold["warm"]}
+            with_code["loops"] = float(len(list(empty.rglob("*.bin"))))
+            for way, figures, bound in (
+                ("nothing carried", {"seconds": cold.pop("cold"), **cold}, most),
+                ("code carried", with_code, 0.5),
+            ):
+                figures["more than warm"] = figures["seconds"] - figures["warm"]  # type: ignore[operator]
+                first.append(Line(f"{name}: {way}", figures, at_most("more than warm", bound)))
+            fresh(script + DONE, own, tier="compiled")
+            code = {"for this processor": own, "for any": carried}
+            best = {kind: fresh(script + AGAIN, where, tier="compiled")[0] for kind, where in code.items()}
+            steady.append(Line(name, {**best, "times": best["for any"] / best["for this processor"]}))
+        size = size_of(carried)
+    return [
+        Table(
+            f"Seconds to import windrow and answer over {events:,} events",
+            tuple(first),
+            ours="seconds",
+            beside="warm",
+            also=("warm",),
+        ),
+        Table(
+            f"Seconds to answer {events:,} events once more, with code for this processor and for any",
+            tuple(steady),
+            ours="for any",
+            beside="for this processor",
+            note=f"The folder of `windrow warm --all --portable`: {size}.",
+        ),
+    ]

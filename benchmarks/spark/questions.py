@@ -11,10 +11,11 @@ from typing import Any
 from unittest.mock import patch
 
 import windrow as wr
+from benchmarks.spark import first_window as fresh
 from benchmarks.spark import queries
 from benchmarks.spark.data import Source, write
 from benchmarks.spark.session import Run, batch, session, stream
-from benchmarks.support.harness import Line, Table, Target, at_least
+from benchmarks.support.harness import Figure, Line, Table, Target, at_least, at_most
 from windrow.spark import jvm_windows
 
 RATE, SPARK, TIMES = "rows/s", "Spark's own, rows/s", "times Spark's"
@@ -287,6 +288,25 @@ def data_driven(bench: Bench) -> list[Table]:
     return [Table("Stream: windows that Spark does not have", tuple(lines), ours=RATE)]
 
 
+def first_window(bench: Bench) -> list[Table]:
+    """A process and a Spark of their own: tumbling 60 s over two small files, the second of which ends windows."""
+    folder = bench.folder / "first"
+    folder.mkdir()
+    ways = {
+        "windrow, nothing compiled": ("windrow", "empty"),
+        "windrow, compiled before": ("windrow", "empty"),
+        "Spark's own": ("spark", "none"),
+    }
+    best = {name: fresh.measured(folder, side, folder / cache) for name, (side, cache) in ways.items()}
+    lines = []
+    for name, (process, alone) in best.items():
+        figures: dict[str, Figure] = {"s, whole process": process, "s, stream": alone}
+        figures |= {TIMES: process / best["Spark's own"][0], "stream, times": alone / best["Spark's own"][1]}
+        lines.append(Line(name, figures, at_most("stream, times", 1.5) if "nothing" in name else None))
+    title = "Stream: seconds to the first window, from the start of a process and from that of the stream"
+    return [Table(title, tuple(lines), ours="s, stream", beside="stream, times")]
+
+
 QUESTIONS = {
     question.__name__: question
     for question in (
@@ -299,5 +319,6 @@ QUESTIONS = {
         events_that_last,
         hot_key,
         data_driven,
+        first_window,
     )
 }

@@ -40,7 +40,7 @@ def small_parts(*, batch: int = 4) -> Iterator[list[bool]]:
         return rows
 
     with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"ENOUGH": 2, "FIXED": 4, "WARM_UP": 9, "LARGEST": 9}.items():
+        for name, value in {"ENOUGH": 2, "FIXED": 4, "WARM_UP": 9, "AFTER": 1 / 2, "LARGEST": 9}.items():
             patch.setattr(threads, name, value)
         patch.setattr(bounded, "BATCH", batch)
         patch.setattr(bounded, "in_parts", noted)
@@ -183,6 +183,16 @@ def test_a_table_out_of_order_is_divided_once_it_is_sorted():
     assert divided == [False, *(True for _ in SEVERAL)]
 
 
+@pytest.mark.parametrize("window", [wr.tumbling(100), wr.session(20), wr.tumbling(rows=6)])
+def test_each_row_is_told_of_once_as_it_is_taken_in(window):
+    query = wr.query(time="ts", key="key", windows={"w": window}, aggregates=EXACT)
+    told: list[int] = []
+    with small_parts(batch=32) as divided:
+        bounded.run(query, EVENTS, on_bad="raise", threads=2, advance=told.append)
+    assert divided == [True]
+    assert sum(told) == len(EVENTS)
+
+
 def test_rows_come_in_the_same_order_each_time():
     query = wr.query(time="ts", key="key", windows={"w": wr.session(40)}, aggregates=EXACT)
     with small_parts(batch=32):
@@ -202,9 +212,33 @@ def test_few_rows_are_left_to_one_thread(monkeypatch):
     assert asked == [1]  # who looks whether they are in order
 
 
+@pytest.mark.parametrize(
+    ("windows", "after", "by_key"),
+    [
+        ([wr.session(20)], 1 / 2, False),
+        ([wr.session(20), wr.session(3)], 1 / 2, False),
+        ([wr.session(20)], 0, True),  # nobody waits for them to end
+        ([wr.session(200)], 1 / 2, True),  # all of a key are one session
+        ([wr.session(20), wr.tumbling(100)], 1 / 2, True),
+        ([wr.tumbling(rows=6)], 1 / 2, True),
+    ],
+)
+def test_sessions_of_many_keys_are_divided_by_time_where_they_end_soon(monkeypatch, windows, after, by_key):
+    ways: list[bool] = []
+    in_buckets = threads._by_key
+    monkeypatch.setattr(threads, "_by_key", lambda *given: ways.append(True) or in_buckets(*given))
+    named = {f"w{i}": window for i, window in enumerate(windows)}
+    query = wr.query(time="ts", key="key", windows=named, aggregates=EXACT)
+    with small_parts(batch=32) as divided:
+        monkeypatch.setattr(threads, "AFTER", after)
+        assert bits(query.run(EVENTS, threads=2)) == bits(query.run(EVENTS, threads=1))
+    assert divided == [True, False]
+    assert bool(ways) is by_key
+
+
 def test_a_key_with_most_of_the_events_is_left_to_one_thread():
     key = pa.array(["hot"] * 450 + ["cold"] * 50)
-    query = wr.query(time="ts", key="key", windows={"w": wr.session(40)}, aggregates=EXACT)
+    query = wr.query(time="ts", key="key", windows={"w": wr.tumbling(rows=6)}, aggregates=EXACT)
     with small_parts() as divided, pytest.MonkeyPatch.context() as patch:
         patch.setattr(threads, "LARGEST", 0.75)
         assert_no_difference(query, EVENTS.set_column(1, "key", key))

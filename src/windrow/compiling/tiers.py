@@ -174,17 +174,27 @@ class Kernel:
 _SPENT = types.SimpleNamespace(seconds=0.0)
 Notes = Collection[tuple[Kernel, Any]]
 _NOTES: ContextVar[dict[tuple[Kernel, Any], None] | None] = ContextVar("notes", default=None)
+_STANDS_FOR: ContextVar[int] = ContextVar("stands_for", default=1)
 
 
 @contextmanager
-def noting() -> Iterator[Notes]:
-    """Loops run as plain Python in here; which ones, and the types of their arguments, in order."""
+def noting(stands_for: int = 1) -> Iterator[Notes]:
+    """Loops run as plain Python in here; which ones, and the types of their arguments, in order.
+
+    What is done in here `stands_for` so many times as much: who chooses a loop by how much there is to do, chooses for that.
+    """
     notes: dict[tuple[Kernel, Any], None] = {}
-    token = _NOTES.set(notes)
+    tokens = _NOTES.set(notes), _STANDS_FOR.set(stands_for)
     try:
         yield notes.keys()
     finally:
-        _NOTES.reset(token)
+        _NOTES.reset(tokens[0])
+        _STANDS_FOR.reset(tokens[1])
+
+
+def times_more() -> int:
+    """How many times what is done now stands for: more than once in a rehearsal."""
+    return _STANDS_FOR.get()
 
 
 class Twofold:

@@ -5,6 +5,8 @@
 
                 windows of time: a window belongs to the part within which it ends, and a part warms up with the events
                 before it that such a window can hold; nothing is copied
+                sessions: one belongs to the part within which it begins, and a part warms up with the events of a gap,
+                and goes on behind its end until its sessions have ended, if that comes soon
                 one key: sessions are parted where nothing happens for longer than the gap, and windows of rows where
                 one ends
     by key      all other windows: of each batch, a part takes the rows of its keys
@@ -27,10 +29,11 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
 from threading import Event
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windrow.aggregates.base import Scalars
 from windrow.compiling.tiers import jit
@@ -47,6 +50,9 @@ from windrow.span import Span
 from windrow.spec import QuerySpec
 from windrow.windows.base import Window
 
+if TYPE_CHECKING:
+    from windrow.engine.sessions.state import SessionState
+
 # A thread is worth its while for so many rows: an operator of its own costs about a millisecond, and so many rows of
 # the cheapest query five.
 ENOUGH = 1 << 20
@@ -54,8 +60,9 @@ ENOUGH = 1 << 20
 FIXED = 1 << 22
 # Keys of so many rows are looked at together, which fits into caches.
 BLOCK = 1 << 15
-# A part may warm up with so many of its rows, and the part with most rows may have this share of them.
-WARM_UP, LARGEST = 1 / 8, 3 / 4
+# A part may warm up with so many of its rows, and may go on for so many more until its sessions have ended; the part with
+# most rows may have this share of them.
+WARM_UP, AFTER, LARGEST = 1 / 8, 1 / 64, 3 / 4
 
 Rows = list[pa.Table]
 Work = Callable[[Event], Rows]
@@ -102,6 +109,8 @@ def in_parts(
     settings = replace(operator.settings, max_slices=max(1, operator.settings.max_slices // count))
     make = partial(Operator, operator.query, settings)
     try:
+        if len(stretches) < 2 and alike and operator.query.key:
+            stretches = _stretches_of_sessions(operator.query, placed, make, table, times, count, batch)
         if len(stretches) > 1:
             parts: list[Work] = [
                 partial(_over_time, make, table, times, each, batch, advance) for each in stretches
@@ -151,7 +160,8 @@ def _is_exact(query: QuerySpec, name: str, answer: Answer) -> bool:
 class _Stretch:
     """Rows `begin` to `end` of a table in time order, and those from `before` on that its windows may hold besides.
 
-    `alone` says that no window holds rows of it and of another one.
+    `alone` says that no window holds rows of it and of another one. With `after`, its windows are those that begin in it, and
+    have ended by that row; without, those that end in it.
     """
 
     before: int
@@ -160,6 +170,7 @@ class _Stretch:
     alone: bool
     # Whether it must have as many events as rows: others would begin elsewhere.
     counted: bool = False
+    after: int | None = None
 
 
 def _stretches(
@@ -197,6 +208,55 @@ def _stretches(
     return [_Stretch(begin, begin, end, alone=True, counted=bool(steps)) for begin, end in pairwise(edges)]
 
 
+def _stretches_of_sessions(
+    query: QuerySpec,
+    placed: WindowSet,
+    make: Callable[[], Operator],
+    table: pa.Table,
+    times: np.ndarray,
+    count: int,
+    batch: int,
+) -> list[_Stretch]:
+    """As `_stretches`, of the sessions of many keys; none if sessions last too long for that."""
+    windows, measure, rows = list(query.windows.values()), placed.measure, len(times)
+    gaps = [measure.ticks(window.gap, what="gap") for window in windows if window.gap is not None]
+    if len(gaps) < len(windows) or measure.floating or isinstance(query.time, Span):
+        return []
+    most = max(1, int(AFTER * rows / count))
+    edges, before, after = [0], [0], []
+    for cut in sorted({round(rows * i / count / batch) * batch for i in range(1, count)} - {0, rows}):
+        low = int(
+            np.searchsorted(times, times.dtype.type(max(times[cut].item() - max(gaps), measure.lowest)))
+        )
+        ended = _ended(make(), table, times, low, cut, most) if cut - low <= WARM_UP * rows / count else None
+        if ended is None:
+            return []
+        edges.append(cut)
+        before.append(low)
+        after.append(ended)
+    ends = zip(before, edges, [*edges[1:], rows], [*after, rows], strict=True)
+    return [_Stretch(low, begin, end, alone=False, after=ended) for low, begin, end, ended in ends]
+
+
+def _ended(
+    operator: Operator, table: pa.Table, times: np.ndarray, low: int, cut: int, most: int
+) -> int | None:
+    """By which row all sessions have ended that begin before row `cut`; None if that takes more than `most` rows.
+
+    Those that reach it have events from row `low` on.
+    """
+    operator.prepare(table.schema)
+    operator.take_events(table.slice(low, cut - low))
+    begin, step = cut, -(-most // 8)
+    while begin - cut < most and begin + step < len(times):
+        operator.take_events(table.slice(begin, step))
+        begin += step
+        operator.complete_to(times[begin].item())
+        if all(cast("SessionState", engine).oldest >= times[cut] for engine in operator.engines):
+            return begin
+    return None
+
+
 @jit
 def _silence(times, begin, end, gap):  # type: ignore[no-untyped-def]
     """The first row from `begin` on, and before `end`, that comes later than `gap` after the one before; 0 if none."""
@@ -216,28 +276,40 @@ def _over_time(
     advance: Advance,
     stop: Event,
 ) -> Rows:
-    """The windows that end in a stretch of time."""
+    """The windows of a stretch of time."""
     operator = make()
     operator.prepare(table.schema)
     rows: Rows = []
-    if part.before < part.begin:
+    if part.before < part.begin and part.after is None:
         # What ends before is final, and another part's; events count in windows that are not.
         operator.complete_to(times[part.begin].item())
-    begin = part.before
-    while begin < part.end:
+    begin, last = part.before, part.end if part.after is None else part.after
+    while begin < last:
         if stop.is_set():
             return rows
-        end = min(begin + batch - begin % batch, part.end)
+        end = min(begin + batch - begin % batch, last)
         operator.take_events(table.slice(begin, end - begin))
-        advance(max(0, end - max(begin, part.begin)))
+        advance(max(0, min(end, part.end) - max(begin, part.begin)))
         if begin >= part.begin and end < len(times) and not (part.alone and end == part.end):
             rows.append(operator.complete_to(times[end].item()))
         begin = end
-    if part.end == len(times) or part.alone:
+    if last == len(times) or part.alone:
         rows.append(operator.finish())
     if part.counted and operator.counters.bad:
         raise _NotDivisible("rows were counted that are no events")
-    return rows
+    return rows if part.after is None else [_begun_in(part, times, found) for found in rows]
+
+
+def _begun_in(part: _Stretch, times: np.ndarray, found: pa.Table) -> pa.Table:
+    """Those of these windows that begin in a stretch."""
+    starts = found.column("start")
+    ends = [(part.begin, pc.greater_equal), (part.end, pc.less)]
+    for row, holds in ends:
+        if 0 < row < len(times):
+            mask = holds(starts, pa.scalar(times[row].item(), starts.type))
+            if not pc.all(mask).as_py():
+                found, starts = found.filter(mask), starts.filter(mask)
+    return found
 
 
 # -- by key --------------------------------------------------------------------------------------

@@ -16,15 +16,14 @@ from windrow.compiling.jobs import Job
 from windrow.compiling.tiers import noting
 from windrow.engine.bounded import run
 from windrow.engine.operator import Operator
-from windrow.engine.rehearsal import without_functions
+from windrow.engine.rehearsal import step_of, without_functions
 from windrow.errors import WindrowError
 from windrow.measure import Measure
 from windrow.options import OperatorOptions
 from windrow.spec import QuerySpec
-from windrow.windows.base import Periodic, placements
 
-# Events of a rehearsal, and how many of them are in the shortest period.
-ROWS, PER_PERIOD = 120, 3
+# Events of a rehearsal, and how many times as many a large table may have.
+ROWS, MANY = 120, 1 << 17
 # Code for any processor of this kind.
 PORTABLE = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
 
@@ -34,13 +33,18 @@ def jobs_of(query: QuerySpec, schema: pa.Schema) -> list[Job]:
     own = without_functions(query)
     if own is None:
         return []
-    with noting() as notes:
-        for nulls in (0.0, 0.1):  # columns without nulls have loops of their own
-            table = events(own, schema, nulls)
-            run(own, table, on_bad="divert", threads=1)
+    found: dict[Any, None] = {}
+    for nulls in (0.0, 0.1):  # columns without nulls have loops of their own
+        table = events(own, schema, nulls)
+        for stands_for in (1, MANY):
+            with noting(stands_for) as notes:
+                run(own, table, on_bad="divert", threads=1)
+            found |= dict.fromkeys(notes)
+        with noting() as notes:
             for mode in ("append", "update"):
                 _stream(own, table, mode)
-    return [kernel.job(types) for kernel, types in notes]
+        found |= dict.fromkeys(notes)
+    return [kernel.job(types) for kernel, types in found]
 
 
 def _stream(query: QuerySpec, table: pa.Table, mode: str) -> None:
@@ -60,10 +64,7 @@ def events(query: QuerySpec, schema: pa.Schema, nulls: float) -> pa.Table:
     """Events with these columns, in order of time, that fall into a few windows; this share of values is null."""
     random = np.random.default_rng(7)
     first = query.time_columns[0]
-    measure = Measure(first, schema.field(first).type)
-    placed = [p for w in query.windows.values() if w.layout == "aligned" for p in placements(w, measure)]
-    periods = [part.every for part in placed if isinstance(part, Periodic)]
-    step = max(1, int(min(periods, default=PER_PERIOD)) // PER_PERIOD)
+    step = max(1, int(step_of(query, Measure(first, schema.field(first).type)) or 1))
     columns = {}
     for field in schema:
         in_time = field.name in query.time_columns

@@ -18,6 +18,7 @@ import numpy as np
 
 from windrow.aggregates.base import Sketch
 from windrow.aggregates.count import COUNT
+from windrow.compiling.tiers import times_more
 from windrow.engine.functions.bound_kernels import compiled, operations_over
 from windrow.engine.partials import loops
 from windrow.engine.partials.arena import Arena
@@ -90,11 +91,14 @@ class Merging:
         """The name of the store that answers these windows."""
         if self.store != "auto":
             return self.store
-        if due.covered <= 2 * len(due) or due.covered * keys <= FEW_CELLS:
+        more = times_more()
+        if due.covered <= 2 * len(due) or more * due.covered * keys <= FEW_CELLS:
             return "lazy"
         spec = self._numbers.spec
         spread = due.span[1] - due.span[0]
-        load = Load(len(due), due.covered, spread, due.queued, keys, width_of(spec))
+        load = Load(
+            more * len(due), more * due.covered, more * spread, more * due.queued, keys, width_of(spec)
+        )
         exact = all(dtype.kind in "ib" for dtype in self._numbers.dtypes)
         return estimates(load, possible(spec, exact=exact))[0].store
 

@@ -209,6 +209,11 @@ class SessionState(Engine):
     pending = 0
 
     @property
+    def oldest(self) -> Tick:
+        """Where the first one of all slices begins; the last tick if there are none."""
+        return self.slices.table["first"][self.slices.in_order()].min(initial=self.measure.highest)
+
+    @property
     def cells(self) -> int:
         """How many slices are alive."""
         return len(self.slices)
