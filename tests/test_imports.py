@@ -7,12 +7,17 @@ what a first answer takes.
 
 from __future__ import annotations
 
+import ast
+import importlib
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import grimp
 import pytest
+
+import windrow
 
 
 def knots(imports: dict[str, set[str]]) -> list[set[str]]:
@@ -38,6 +43,46 @@ def test_knots_are_found() -> None:
 def test_no_module_is_tied_to_another() -> None:
     graph = grimp.build_graph("windrow")
     assert knots({module: graph.find_modules_directly_imported_by(module) for module in graph.modules}) == []
+
+
+def kinds_asked_for(source: str) -> set[str]:
+    """The kinds of windows that a module imports and asks objects for."""
+    tree = ast.parse(source)
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
+    windows = {
+        alias.asname or alias.name
+        for node in imports
+        for alias in node.names
+        if (node.module or "").startswith("windrow.windows") and is_kind(str(node.module), alias.name)
+    }
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and len(node.args) == 2]
+    asked = [call.args[1] for call in calls if getattr(call.func, "id", "") in ("isinstance", "issubclass")]
+    named = {node.id for kinds in asked for node in ast.walk(kinds) if isinstance(node, ast.Name)}
+    return named & windows
+
+
+def is_kind(module: str, name: str) -> bool:
+    found = getattr(importlib.import_module(module), name, None)
+    return isinstance(found, type) and issubclass(found, windrow.Window) and found is not windrow.Window
+
+
+def test_questions_for_kinds_of_windows_are_found() -> None:
+    source = (
+        "from windrow.windows.session import Session as S\nisinstance(w, (int, S))\nisinstance(w, Other)\n"
+    )
+    assert kinds_asked_for(source) == {"S"}
+
+
+def test_nothing_but_windows_asks_what_kind_of_window_it_has() -> None:
+    """So that a new one touches its own file, and one line of a registry."""
+    root = Path(windrow.__file__).parent
+    asking = {
+        str(path.relative_to(root)): kinds
+        for path in root.rglob("*.py")
+        if path.relative_to(root).parts[0] not in ("windows", "testing")
+        and (kinds := kinds_asked_for(path.read_text()))
+    }
+    assert asking == {}
 
 
 FIRST_ANSWER = """
