@@ -54,7 +54,7 @@ query:
     both: {correlation: [amount, prise]}
     mode: {top_k: [amuont, 3]}
   lateness: 5
-sink: {delta: out}
+sink: {hudi: out}
 checkpoint: out/checkpoint
 """
 
@@ -92,7 +92,7 @@ def test_all_that_does_not_fit_is_told_at_once_in_the_order_of_the_file(write: A
         "20:34: query.aggregates.both: there is no column 'prise'",
         "21:20: query.aggregates.mode: there is no column 'amuont'",
         "22:13: query.lateness: lateness 5",
-        "23:7: sink: 'delta' is not a sink",
+        "23:7: sink: 'hudi' is not a sink",
     ]
     assert "did you mean 'user'?" in found[2]
     assert "did you mean 'mean'?" in found[12]
