@@ -57,6 +57,9 @@ SAID_WINDOWS: dict[str, tuple[str, wr.Window]] = {
 SAID_AGGREGATES: dict[str, tuple[str, wr.Aggregate]] = {
     "count": ("count", wr.count()),
     "count column": ("{count: a}", wr.count("a")),
+    "all": ("{all: parked}", wr.all("parked")),
+    "any": ("{any: parked}", wr.any("parked")),
+    **{name: (f"{{{name}: gear}}", getattr(wr, name)("gear")) for name in ("bit_and", "bit_or", "bit_xor")},
     "approx_distinct": ("{approx_distinct: a, precision: 10}", wr.approx_distinct("a", precision=10)),
     "argmax": ("{argmax: a, by: b}", wr.argmax("a", by="b")),
     "argmin": ("{argmin: a, by: b}", wr.argmin("a", by="b")),
@@ -70,6 +73,7 @@ SAID_AGGREGATES: dict[str, tuple[str, wr.Aggregate]] = {
     "kll_quantile": ("{kll_quantile: [a, 0.5], k: 100}", wr.kll_quantile("a", 0.5, k=100)),
     "moments": ("{moments: a}", wr.moments("a")),
     "quantile": ("{quantile: [a, 0.9]}", wr.quantile("a", 0.9)),
+    "regression": ("{regression: {y: a, x: b}}", wr.regression("a", "b")),
     "slope": ("{slope: {y: a, x: b}}", wr.slope("a", "b")),
     "stddev": ("{stddev: a, ddof: 0}", wr.stddev("a", ddof=0)),
     "tdigest_quantile": ("{tdigest_quantile: [a, 0.5]}", wr.tdigest_quantile("a", 0.5)),
@@ -79,8 +83,8 @@ SAID_AGGREGATES: dict[str, tuple[str, wr.Aggregate]] = {
     **{
         name: (f"{{{name}: a}}", getattr(wr, name)("a"))
         for name in (
-            *("collect", "distinct", "first", "geometric_mean", "last", "m4", "max", "max_count"),
-            *("mean", "median", "min", "min_count", "sum"),
+            *("collect", "distinct", "first", "geometric_mean", "increase", "kurtosis", "last", "m4", "max"),
+            *("max_count", "mean", "median", "min", "min_count", "mode", "range", "skewness", "sum"),
         )
     },
 }

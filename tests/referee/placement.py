@@ -13,9 +13,11 @@ at the first second at which a clock in that zone shows its date or a later one.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -31,6 +33,7 @@ from windrow.windows.tumbling import Tumbling
 
 Interval = tuple[Tick, Tick]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MINUTES = {"minute": 1, "hour": 60}
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 
 
@@ -125,13 +128,17 @@ def _calendar(window: Calendar, measure: Measure, start: Tick, end: Tick) -> Ite
     if unit is None:
         raise TypeError(f"{window} needs a time, not {measure.describe()}")
     zone = window.tz or measure.zone or "UTC"
+    if window.unit in _MINUTES:
+        yield from _clock(window, zone, unit, start, end)
+        return
     instant = _EPOCH + timedelta(seconds=int(start) * unit // 1_000_000_000)
     today = instant.astimezone(ZoneInfo(zone)).date()
     period = _period_number(window, today)
 
     def begins(number: int) -> int:
         """The first tick of a period: the first one at or after its first second."""
-        return -(-first_second(_first_day(window, number), zone) * 1_000_000_000 // unit)
+        first = datetime.combine(_first_day(window, number), time()) + timedelta(seconds=window.offset)
+        return -(-first_second(first, zone) * 1_000_000_000 // unit)
 
     while begins(period) > start:
         period -= 1
@@ -144,38 +151,78 @@ def _calendar(window: Calendar, measure: Measure, start: Tick, end: Tick) -> Ite
 
 def _period_number(window: Calendar, day: date) -> int:
     if window.unit in _MONTHS:
-        return ((day.year - 1970) * 12 + day.month - 1) // (_MONTHS[window.unit] * window.count)
+        months = (day.year - 1970) * 12 + day.month - 1 - window.first
+        return months // (_MONTHS[window.unit] * window.count)
     if window.unit == "week":
-        return (day - date(1969, 12, 29)).days // (7 * window.count)
+        return (day - date(1969, 12, 22)).days // (7 * window.count)
+    if window.unit == "business day":
+        days = _business_days(window)
+        return (bisect_right(days, day) - 1 - bisect_left(days, date(1970, 1, 1))) // window.count
     return (day - date(1970, 1, 1)).days // window.count
 
 
 def _first_day(window: Calendar, number: int) -> date:
     if window.unit in _MONTHS:
-        months = number * window.count * _MONTHS[window.unit]
+        months = number * window.count * _MONTHS[window.unit] + (window.first - 12 if window.first else 0)
         return date(1970 + months // 12, months % 12 + 1, 1)
     if window.unit == "week":
-        return date(1969, 12, 29) + timedelta(days=7 * number * window.count)
+        begin = max(date(1969, 12, 26) + timedelta(days=i) for i in range(7) if _weekday(i, window.first))
+        return begin + timedelta(days=7 * number * window.count)
+    if window.unit == "business day":
+        days = _business_days(window)
+        return days[bisect_left(days, date(1970, 1, 1)) + number * window.count]
     return date(1970, 1, 1) + timedelta(days=number * window.count)
 
 
+def _weekday(days: int, first: int) -> bool:
+    """Whether the day so many days after 1969-12-26 is this weekday."""
+    return (date(1969, 12, 26) + timedelta(days=days)).weekday() == first
+
+
+@lru_cache(maxsize=100)
+def _business_days(window: Calendar) -> list[date]:
+    """All working days from 1915 to 2034."""
+    days = (date(1970, 1, 1) + timedelta(days=i) for i in range(-20_000, 23_500))
+    return [day for day in days if day.weekday() < 5 and day not in window.holidays]
+
+
+def _clock(window: Calendar, zone: str, unit: int, start: Tick, end: Tick) -> Iterator[Interval]:
+    """Windows between the minutes at which a clock shows a multiple of the period, or has jumped over one."""
+    minutes = [int(tick) * unit // 60_000_000_000 for tick in (start, end)]
+    edges = [
+        minute * 60_000_000_000 // unit
+        for minute in range(minutes[0] - 2 * 1440, minutes[1] + 2 * 1440)
+        if _begins(minute, window.count * _MINUTES[window.unit], window.offset, zone)
+    ]
+    yield from ((a, b) for a, b in pairwise(edges) if a < end and start < b)
+
+
+@lru_cache(maxsize=1_000_000)
+def _begins(minute: int, period: int, offset: int, zone: str) -> bool:
+    """Whether a window begins with this minute since 1970."""
+
+    def shown(minute: int) -> int:
+        clock = (_EPOCH + timedelta(minutes=minute)).astimezone(ZoneInfo(zone)).replace(tzinfo=None)
+        return int((clock - datetime(1970, 1, 1)).total_seconds() - offset) // 60
+
+    return shown(minute) % period == 0 or shown(minute) // period > shown(minute - 1) // period
+
+
 @lru_cache(maxsize=100_000)
-def first_second(day: date, zone: str) -> int:
-    """The first second since 1970 at which a clock in `zone` shows `day` or a later day.
+def first_second(first: datetime, zone: str) -> int:
+    """The first second since 1970 at which a clock in `zone` shows `first` or a later time.
 
-    Found by looking at the clock every minute from nine in the evening before, then every second.
+    Found by looking at the clock every minute from three hours before, then every second.
 
-    >>> from datetime import date
-    >>> first_second(date(1970, 1, 2), "Europe/Berlin")
+    >>> first_second(datetime(1970, 1, 2), "Europe/Berlin")
     82800
     """
     clock = ZoneInfo(zone)
 
     def begun(second: int) -> bool:
-        return (_EPOCH + timedelta(seconds=second)).astimezone(clock).date() >= day
+        return (_EPOCH + timedelta(seconds=second)).astimezone(clock).replace(tzinfo=None) >= first
 
-    before = day - timedelta(days=1)
-    second = int(datetime(before.year, before.month, before.day, 21, tzinfo=clock).timestamp())
+    second = int((first - timedelta(hours=3)).replace(tzinfo=clock).timestamp())
     while not begun(second):
         second += 60
     while begun(second - 1):

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from datetime import date
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
@@ -181,12 +182,33 @@ def windows(type_: pa.DataType, *, days: bool = False, signals: bool = False) ->
         zones = ["Europe/Berlin", "America/Sao_Paulo", "UTC", None]
         units = ["day", "week", "month", "quarter", "year"]
         dated = pa.types.is_date(type_)
-        return st.builds(
+        zone = st.none() if dated else st.sampled_from(zones)
+        usual = st.builds(Calendar, st.sampled_from(units), st.integers(1, 3), zone)
+        whole = st.sampled_from([0, 86_400, -86_400])
+        shifts = whole if dated else whole | st.sampled_from([-3_600, 6 * 3_600, 9_000])
+        weeks = st.builds(Calendar, st.just("week"), st.integers(1, 2), zone, st.integers(0, 6), shifts)
+        years = st.builds(
             Calendar,
-            st.sampled_from(units),
-            st.integers(1, 3),
-            st.none() if dated else st.sampled_from(zones),
+            st.sampled_from(["quarter", "year"]),
+            st.integers(1, 2),
+            zone,
+            st.integers(0, 11),
+            shifts,
         )
+        off = st.sampled_from(
+            [(), (date(2024, 4, 1), date(2024, 10, 28)), (date(1970, 1, 1), date(1969, 12, 31))]
+        )
+        working = st.builds(
+            Calendar, st.just("business day"), st.integers(1, 3), zone, st.just(0), st.just(0), off
+        )
+        if dated:
+            return st.one_of(usual, weeks, years, working)
+        moves = st.sampled_from([0, 0, 600, -1_800])
+        hours = st.builds(Calendar, st.just("hour"), st.sampled_from([1, 2, 6]), zone, st.just(0), moves)
+        minutes = st.builds(
+            Calendar, st.just("minute"), st.sampled_from([15, 30]), zone, st.just(0), st.just(0)
+        )
+        return st.one_of(usual, weeks, years, working, hours, minutes)
     scale = 0.25 if measure.floating else 1
     sizes = st.integers(1, 20).map(lambda i: i * scale)
     offsets = st.integers(-7, 7).map(lambda i: i * scale)

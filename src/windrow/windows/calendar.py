@@ -1,4 +1,4 @@
-"""Calendar windows: days, weeks, months, quarters and years as clocks on the wall show them.
+"""Calendar windows: minutes to years as clocks on the wall show them.
 
     Europe/Berlin, the night of 2024-03-31 (clocks go from 02:00 to 03:00)
     |------------ 24 h ------------|----------- 23 h -----------|------ 24 h ...
@@ -6,100 +6,126 @@
 
 A window begins at local midnight, whatever its distance from the previous one. Where midnight
 does not exist (clocks jump over it), it begins at the jump; where it exists twice, at the first.
-Weeks begin on Monday. Several units (`"2 weeks"`) count from 1970-01-01, weeks from the Monday
-before it. Context free. A column without a zone is read as UTC.
+Weeks begin on Monday and years in January, unless another day or month is given. Several units (`"2 weeks"`) count from 1970-01-01, weeks and
+years from the last such day up to it. An `offset` moves all beginnings on the clock. Days off belong to the business day before them.
 
-What clocks show, and when they change, is known to the system and to the package `tzdata`, which may be of different
-age: the newer one counts.
+    Europe/Berlin, the night of 2024-10-27 (clocks go from 03:00 to 02:00), windows of 1 hour
+    |---- 1 h ----|---- 1 h ----|---- 1 h ----|---- 1 h ...
+    01:00         02:00 CEST    02:00 CET     03:00
+
+Hours and minutes begin whenever a clock shows a multiple of them since midnight, or jumps over one: one that clocks show twice begins twice.
+
+Context free. A column without a zone is read as UTC.
+
+`zones.py` knows when clocks change.
 """
 
 from __future__ import annotations
 
 import re
-import zoneinfo
+from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
+from datetime import date, datetime, timedelta
 from functools import cache, lru_cache
-from importlib import resources
-from pathlib import Path
 
 import numpy as np
 
+from windrow.durations import DurationLike, parse_duration
 from windrow.errors import QueryError
 from windrow.measure import Measure, Tick
-from windrow.windows.base import Window
-from windrow.wording import did_you_mean
+from windrow.windows.base import Irregular, Window
+from windrow.windows.clock import DAY_SECONDS, PlacedClock
+from windrow.windows.zones import Consecutive, first_instant, zone_named
+from windrow.wording import choices
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MONTHS = {"month": 1, "quarter": 3, "year": 12}
 _DAYS = {"day": 1, "week": 7}
-_FIRST_MONDAY = date(1969, 12, 29)
-
-
-@lru_cache(maxsize=200_000)
-def _boundary_second(unit: str, count: int, zone: str, index: int) -> int:
-    """The instant, in seconds since 1970, at which calendar period number `index` begins."""
-    if unit in _MONTHS:
-        month = index * count * _MONTHS[unit]
-        local = date(1970 + month // 12, month % 12 + 1, 1)
-    else:
-        first = _FIRST_MONDAY if unit == "week" else date(1970, 1, 1)
-        local = first + timedelta(days=index * count * _DAYS[unit])
-    midnight = datetime(local.year, local.month, local.day, tzinfo=_zone(zone))
-    second = _seconds(midnight)
-    if _local(second, midnight.tzinfo) == midnight.replace(tzinfo=None):
-        return second
-    # Clocks jump over midnight: the period begins at the jump, which lies between the two readings.
-    low, high = _seconds(midnight.replace(fold=1)) - 1, second
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _local(middle, midnight.tzinfo) < midnight.replace(tzinfo=None):
-            low = middle
-        else:
-            high = middle
-    return high
-
-
-def _seconds(moment: datetime) -> int:
-    return int((moment.astimezone(UTC) - _EPOCH).total_seconds())
-
-
-def _local(second: int, zone: tzinfo | None) -> datetime:
-    """What a clock in `zone` shows at this instant."""
-    return (_EPOCH + timedelta(seconds=second)).astimezone(zone).replace(tzinfo=None)
+_SECONDS = {"minute": 60, "hour": 3_600}
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_NAMES = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
 
 
 @dataclass(frozen=True)
-class PlacedCalendar:
-    """A calendar on one measure; `tick_nanoseconds` is the measure's. Its windows follow one another without end."""
+class Periods:
+    """What clocks and calendars show where a period begins: `count` units, and where they count from.
+
+    `first` is the weekday (0 is Monday) or the month (0 is January) with which a week or a year begins, `offset` moves all beginnings by seconds on the clock.
+    """
 
     unit: str
     count: int
+    first: int = 0
+    offset: int = 0
+    holidays: tuple[date, ...] = ()
+
+    def begin(self, index: int) -> datetime:
+        """What a clock shows when period number `index` begins, without a zone."""
+        if self.unit in _MONTHS:
+            month = index * self.count * _MONTHS[self.unit] + self._shift
+            local = date(1970 + month // 12, month % 12 + 1, 1)
+        elif self.unit == "business day":
+            calendar = _business(self.holidays)
+            first = np.busday_offset("1970-01-01", index * self.count, "forward", busdaycal=calendar)
+            local = date.fromisoformat(str(first))
+        else:
+            local = date(1970, 1, 1) + timedelta(days=self._first_day + index * self.count * _DAYS[self.unit])
+        return datetime(local.year, local.month, local.day) + timedelta(seconds=self.offset)
+
+    def number(self, day: int) -> int:
+        """The period that holds a day, as a number of days since 1970; at most a few away from the right one."""
+        if self.unit in _MONTHS:
+            month = int(np.datetime64(day, "D").astype("datetime64[M]").astype(np.int64))
+            return (month - self._shift) // (self.count * _MONTHS[self.unit])
+        if self.unit == "business day":
+            calendar = _business(self.holidays)
+            passed = np.busday_count("1970-01-01", np.datetime64(day + 1, "D"), busdaycal=calendar).item()
+            return (passed - 1) // self.count
+        return (day - self._first_day) // (self.count * _DAYS[self.unit])
+
+    @property
+    def most_days(self) -> int:
+        """A number of days that no period is longer than."""
+        if self.unit == "business day":
+            return 7 * (self.count // 5 + 1) + 2 * len(self.holidays)
+        return self.count * (_DAYS.get(self.unit) or _MONTHS[self.unit] * 31)
+
+    @property
+    def _first_day(self) -> int:
+        """The last day up to 1970-01-01, a Thursday, with which a week begins."""
+        return -((3 - self.first) % 7) if self.unit == "week" else 0
+
+    @property
+    def _shift(self) -> int:
+        """The months that years, and the quarters of these, begin after January, or before it."""
+        return self.first - 12 if self.first else 0
+
+
+@cache
+def _business(holidays: tuple[date, ...]) -> np.busdaycalendar:
+    return np.busdaycalendar(holidays=[np.datetime64(day, "D") for day in holidays])
+
+
+@lru_cache(maxsize=200_000)
+def _boundary_second(periods: Periods, zone: str, index: int) -> int:
+    """The instant, in seconds since 1970, at which calendar period number `index` begins."""
+    return first_instant(periods.begin(index), zone)
+
+
+@dataclass(frozen=True)
+class PlacedCalendar(Consecutive):
+    """A calendar on one measure; `tick_nanoseconds` is the measure's. Its windows follow one another without end."""
+
+    periods: Periods
     zone: str
     tick_nanoseconds: int
 
-    gapless = True
-
     @property
     def length(self) -> Tick:
-        days = self.count * (_DAYS.get(self.unit) or _MONTHS[self.unit] * 31) + 2
+        days = self.periods.most_days + 2 + 2 * abs(self.periods.offset) // 86_400
         return days * 86_400_000_000_000 // self.tick_nanoseconds
-
-    @property
-    def slide(self) -> Tick:
-        return self.length
-
-    def within(self, lowest: Tick, highest: Tick) -> tuple[Tick, Tick]:
-        first, last = self._reach
-        return max(lowest + self.length, first), min(highest - self.length, last)
-
-    @property
-    def _reach(self) -> tuple[Tick, Tick]:
-        """The first and the last tick whose windows, and a few beyond, the calendar can name."""
-        epoch, day = date(1970, 1, 1), 86_400_000_000_000
-        low, high = (date(1, 2, 1) - epoch).days * day, (date(9999, 12, 1) - epoch).days * day
-        tick = self.tick_nanoseconds
-        return low // tick + 6 * self.length, high // tick - 6 * self.length
 
     def windows(self, first: Tick, last: Tick) -> tuple[np.ndarray, np.ndarray]:
         low, high = self._index(int(first)), self._index(int(last))
@@ -116,7 +142,7 @@ class PlacedCalendar:
         so that events centuries apart cost no more than others."""
         dates = np.floor_divide(times, 86_400_000_000_000 // self.tick_nanoseconds or 1)
         first = np.unique(dates) * (86_400_000_000_000 // self.tick_nanoseconds or 1)
-        near = sorted({self._index(int(t)) + i for t in first.tolist() for i in (-1, 0, 1, 2)})
+        near = sorted({self._index(int(t)) + i for t in first.tolist() for i in (-2, -1, 0, 1, 2, 3)})
         edges = {i: self._boundary(i) for i in near}
         pairs = [(edges[i], edges[i + 1]) for i in near if i + 1 in edges]
         starts, ends = (np.array([p[side] for p in pairs], np.int64) for side in (0, 1))
@@ -124,76 +150,90 @@ class PlacedCalendar:
         held = np.unique(at[ends[at] > times])
         return starts[held], ends[held]
 
-    def edges(self, times: np.ndarray) -> np.ndarray:
-        return np.union1d(*self.windows_at(times)) if len(times) else times
-
-    def first_open(self, horizon: Tick, floor: Tick) -> Tick:
-        return max(self.windows(horizon, horizon)[0][0].item(), floor)
-
-    def last_closed(self, point: Tick) -> tuple[Tick, Tick]:
-        begun = self.windows(point, point)[0][0]
-        starts, ends = self.windows(begun - 1, begun - 1)
-        return starts[0].item(), ends[0].item()
-
-    def first_start(self, point: Tick) -> Tick:
-        starts, _ = self.windows(point, point + 2 * self.length)
-        return starts[starts >= point][0].item()
-
     def _boundary(self, index: int) -> int:
         try:
-            second = _boundary_second(self.unit, self.count, self.zone, index)
+            second = _boundary_second(self.periods, self.zone, index)
         except (OverflowError, ValueError) as problem:
             raise QueryError("a calendar window lies outside the years 1 to 9999") from problem
         return -(-second * 1_000_000_000 // self.tick_nanoseconds)
 
     def _index(self, tick: int) -> int:
-        """The period that holds the tick in UTC: at most one away from the local one."""
-        day = tick * self.tick_nanoseconds // 86_400_000_000_000
-        if self.unit in _MONTHS:
-            month = int(np.datetime64(day, "D").astype("datetime64[M]").astype(np.int64))
-            return month // (self.count * _MONTHS[self.unit])
-        if self.unit == "week":
-            day += 3
-        return day // (self.count * _DAYS[self.unit])
+        """The period that holds the tick in UTC: at most two away from the local one."""
+        return self.periods.number(tick * self.tick_nanoseconds // 86_400_000_000_000)
 
 
 @dataclass(frozen=True)
 class Calendar(Window):
-    """`count` calendar units in the zone `tz`, or in that of the time column."""
+    """`count` units as clocks in the zone `tz` show them, or in that of the time column; see `Periods` for the others."""
 
     unit: str
     count: int
     tz: str | None
+    first: int = 0
+    offset: int = 0
+    holidays: tuple[date, ...] = ()
 
-    def place(self, measure: Measure) -> tuple[PlacedCalendar, ...]:
+    def place(self, measure: Measure) -> tuple[Irregular, ...]:
         tick = measure.tick_nanoseconds
         if tick is None:
             raise QueryError(f"a calendar window needs a timestamp or date, not {measure.describe()}")
         zone = self.tz or measure.zone or "UTC"
-        _zone(zone)
-        if measure.zone is None and tick == 86_400_000_000_000 and zone != "UTC":
+        zone_named(zone)
+        dated = measure.zone is None and tick == DAY_SECONDS * 10**9
+        if dated and zone != "UTC":
             raise QueryError(f"{measure.describe()} has no time of day: a calendar window on it takes no tz")
-        return (PlacedCalendar(self.unit, self.count, zone, tick),)
+        if dated and (self.unit in _SECONDS or self.offset % DAY_SECONDS):
+            raise QueryError(
+                f"{measure.describe()} has no time of day: windows on it begin with a day, unlike {self}"
+            )
+        if self.unit in _SECONDS:
+            return (PlacedClock(self.count * _SECONDS[self.unit], self.offset, zone, tick),)
+        return (
+            PlacedCalendar(
+                Periods(self.unit, self.count, self.first, self.offset, self.holidays), zone, tick
+            ),
+        )
 
     def __str__(self) -> str:
         plural = "s" if self.count > 1 else ""
+        begins = ""
+        if self.first:
+            begins = f" from {_WEEKDAYS[self.first] if self.unit == 'week' else _NAMES[self.first]}"
+        moved = f", {self.offset:+} seconds" if self.offset else ""
+        without = f", {len(self.holidays)} holidays" if self.holidays else ""
         where = f" in {self.tz}" if self.tz else ""
-        return f"calendar {self.count} {self.unit}{plural}{where}"
+        return f"calendar {self.count} {self.unit}{plural}{begins}{moved}{without}{where}"
 
 
-def calendar(period: str, *, tz: str | None = None) -> Calendar:
-    """Windows of whole days, weeks, months, quarters or years, as clocks in a time zone show them.
+def calendar(
+    period: str,
+    *,
+    tz: str | None = None,
+    week_start: str = "monday",
+    year_start: str = "january",
+    offset: DurationLike = "0 seconds",
+    holidays: Iterable[date] = (),
+) -> Calendar:
+    """Windows of whole minutes, hours, days, business days, weeks, months, quarters or years, as clocks in a time zone show them.
 
-    They begin at local midnight, weeks on Monday; across a change of clocks a day has 23 or 25 hours.
+    They begin at local midnight, or at multiples of hours and minutes since then; across a change of clocks a day has 23 or 25 hours.
 
     Parameters
     ----------
     period
-        Such as `"1 day"`, `"2 weeks"`, `"1 month"`, `"1 quarter"` or `"1 year"`. Several units are counted
-        from 1970-01-01, weeks from the Monday before it.
+        Such as `"1 day"`, `"2 weeks"`, `"1 month"`, `"1 quarter"`, `"1 year"`, `"1 business day"`, `"6 hours"` or `"15 minutes"`. Several units are
+        counted from 1970-01-01, weeks and years from the last day before it with which one begins; hours and minutes must divide a day.
     tz
         The name of a time zone, or a fixed offset such as `"+05:30"`. None (default) is the zone of the time
         column, and UTC where it has none.
+    week_start
+        The day with which weeks begin; "monday" by default.
+    year_start
+        The month with which years begin, and their quarters; "january" by default.
+    offset
+        By how much all windows begin later on the clock, or earlier if negative: `"6 hours"` for days from six to six. Whole seconds, less than a period.
+    holidays
+        Days off besides Saturdays and Sundays, for business days. A day off belongs to the business day before it.
 
     Returns
     -------
@@ -203,65 +243,58 @@ def calendar(period: str, *, tz: str | None = None) -> Calendar:
     Raises
     ------
     QueryError
-        If `period` is no number of these units, or there is no such zone.
+        If `period` is no number of these units, there is no such zone, day or month, or an option does not go with the period.
 
     Examples
     --------
     >>> import windrow as wr
     >>> str(wr.calendar("1 day", tz="Europe/Berlin"))
     'calendar 1 day in Europe/Berlin'
+    >>> str(wr.calendar("1 week", week_start="sunday"))
+    'calendar 1 week from sunday'
     """
-    match = re.fullmatch(r"\s*(\d*)\s*(day|week|month|quarter|year)s?\s*", str(period).lower())
+    match = re.fullmatch(
+        r"\s*(\d*)\s*(minute|hour|day|business\s+day|week|month|quarter|year)s?\s*", str(period).lower()
+    )
     if match is None:
         raise QueryError(
-            f'calendar period {period!r}: write "1 day", "2 weeks", "1 month", "1 quarter" or "1 year"'
+            f'calendar period {period!r}: write "1 day", "2 weeks", "1 month", "1 quarter" or "1 year", '
+            '"1 business day", "6 hours" or "15 minutes"'
         )
-    count = int(match[1] or 1)
+    count, unit = int(match[1] or 1), " ".join(match[2].split())
     if count < 1:
         raise QueryError(f"a calendar period must be longer than zero, not {period!r}")
     if count > 10_000:
         raise QueryError(f"a calendar period of {period!r} is longer than the calendar")
+    if unit in _SECONDS and DAY_SECONDS % (count * _SECONDS[unit]):
+        raise QueryError(
+            f"a calendar period of {period!r} does not divide a day; wr.tumbling takes any length"
+        )
     if tz is not None:
-        _zone(tz)
-    return Calendar(match[2], count, tz)
+        zone_named(tz)
+    first = _place(week_start, _WEEKDAYS, "week_start", unit == "week", period)
+    first += _place(year_start, _NAMES, "year_start", unit in ("quarter", "year"), period)
+    days = tuple(sorted(set(holidays)))
+    if days and unit != "business day":
+        raise QueryError(f"holidays are for business days, not for a calendar period of {period!r}")
+    for day in days:
+        if not isinstance(day, date) or isinstance(day, datetime):
+            raise QueryError(f"holidays are dates, not {day!r}")
+    moved = parse_duration(offset, what="offset")
+    whole, rest = divmod(moved.nanoseconds or 0, 10**9)
+    shortest = count * (
+        _SECONDS.get(unit) or _MONTHS.get(unit, 0) * 28 * DAY_SECONDS or _DAYS.get(unit, 1) * DAY_SECONDS
+    )
+    if rest or moved.number or abs(whole) >= shortest:
+        raise QueryError(f"offset must be whole seconds, and less than {period!r}, not {offset!r}")
+    return Calendar(unit, count, tz, first, whole, days)
 
 
-@cache
-def _zone(name: str) -> tzinfo:
-    """A zone by its name, or a fixed offset as Arrow writes it (+05:30)."""
-    offset = re.fullmatch(r"([+-])(\d\d):?(\d\d)", name)
-    if offset:
-        delta = timedelta(hours=int(offset[2]), minutes=int(offset[3]))
-        return timezone(-delta if offset[1] == "-" else delta)
-    try:
-        found = zoneinfo.ZoneInfo(name)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError) as problem:
-        meant = did_you_mean(name, zoneinfo.available_timezones())
-        raise QueryError(f"there is no time zone {name!r}{meant}") from problem
-    return _of_the_package(name) or found
-
-
-def _of_the_package(name: str) -> tzinfo | None:
-    """The zone as the package `tzdata` has it, where it is newer than the system's."""
-    try:
-        import tzdata
-
-        file = resources.files("tzdata.zoneinfo").joinpath(*name.split("/"))
-        folders = [Path(folder) for folder in zoneinfo.TZPATH if (Path(folder) / name).is_file()]
-        if not folders or _version(folders[0]) >= tzdata.IANA_VERSION:
-            return None
-        with file.open("rb") as opened:
-            return zoneinfo.ZoneInfo.from_file(opened, key=name)
-    except (ImportError, OSError):  # no package, or no such zone in it
-        return None
-
-
-def _version(folder: Path) -> str:
-    """The release of the zones in a folder, such as 2025b; the highest if it is not known."""
-    for file, pattern in (("tzdata.zi", r"# version (\S+)"), ("+VERSION", r"(\S+)")):
-        if (folder / file).is_file():
-            with (folder / file).open(encoding="utf-8") as opened:
-                match = re.match(pattern, opened.readline())
-            if match:
-                return match[1]
-    return "~"
+def _place(name: str, names: tuple[str, ...], option: str, fits: bool, period: str) -> int:
+    """The place of a weekday or a month among all of them."""
+    known = str(name).lower()
+    if known not in names:
+        raise QueryError(f"{option} {name!r} is not one{choices(known, names)}")
+    if names.index(known) and not fits:
+        raise QueryError(f"{option} does not go with a calendar period of {period!r}")
+    return names.index(known)
