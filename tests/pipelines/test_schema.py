@@ -30,6 +30,10 @@ SAID_WINDOWS: dict[str, tuple[str, wr.Window]] = {
     "sliding rows": ("{sliding: , rows: 10, every_rows: 5}", wr.sliding(rows=10, every_rows=5)),
     "cumulate": ("{cumulate: 1 day, step: 1 hour}", wr.cumulate("1 day", step="1 hour")),
     "calendar": ("{calendar: 1 month, tz: Europe/Berlin}", wr.calendar("1 month", tz="Europe/Berlin")),
+    "calendar of business days": (
+        "{calendar: 1 business day, holidays: [2024-12-25]}",
+        wr.calendar("1 business day", holidays=[date(2024, 12, 25)]),
+    ),
     "band": ("{band: 2024-07-04, length: 12 hours}", wr.band(date(2024, 7, 4), length="12 hours")),
     "session": ("{session: 5 minutes}", wr.session("5 minutes")),
     "session column": ("{session: timeout}", wr.session("timeout")),

@@ -102,6 +102,8 @@ class Form:
             return _choice(name, value, ast.literal_eval(annotation.removeprefix("Literal").strip()))
         if annotation.startswith("Mapping["):
             return {key: _text_of(item) for key, item in value.fields().items()}
+        if annotation.startswith("Iterable[") and value.is_list:
+            return [item.scalar() for item in value.items()]
         if annotation.startswith("Columns") and value.is_mapping:
             return ", ".join(f"`{name}` {item.text('a type')}" for name, item in value.fields().items())
         if "Learned" in annotation and value.is_mapping:
