@@ -34,6 +34,7 @@ QUESTIONS = (
     "threads",
     "files",
     "outputs",
+    "expressions",
     "choice",
     "stores",
     "startup",

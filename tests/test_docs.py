@@ -20,6 +20,8 @@ PAGES = sorted((ROOT / "docs").glob("*.md"))
     ("name", "least"),
     [
         ("windows.md", 15),
+        ("expressions.md", 4),
+        ("sql.md", 3),
         ("spans.md", 7),
         ("data.md", 5),
         ("aggregates.md", 7),

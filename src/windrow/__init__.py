@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, Any
 from windrow import aggregates, windows
 from windrow.aggregates import *  # noqa: F403 (one list of their names is enough)
 from windrow.errors import DataError, LimitError, QueryError, StateError, UserFunctionError, WindrowError
+from windrow.expressions import Expr, col, expr, lit
 from windrow.query import Query, query
 from windrow.span import Span, learned, span
+from windrow.statements import sql
 from windrow.windows import *  # noqa: F403
 from windrow.wording import did_you_mean
 
@@ -35,6 +37,7 @@ __all__ = [
     *aggregates.__all__,
     *windows.__all__,
     "DataError",
+    "Expr",
     "LimitError",
     "Query",
     "QueryError",
@@ -42,7 +45,11 @@ __all__ = [
     "StateError",
     "UserFunctionError",
     "WindrowError",
+    "col",
+    "expr",
     "learned",
+    "lit",
     "query",
     "span",
+    "sql",
 ]

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate
 from windrow.errors import QueryError
+from windrow.expressions import ColumnLike
 from windrow.options import OperatorOptions, RunOptions, SparkOptions, keywords_of
 from windrow.span import Span
 from windrow.spec import QuerySpec
@@ -248,6 +249,7 @@ class Query(QuerySpec):
         1 window, 1 aggregate, one pass over 'ts'
         """
         from windrow.engine.functions.store_compatibility import has_exact_inverse
+        from windrow.engine.intake.projection import projection_of
         from windrow.planner.explain import explain
         from windrow.planner.plan import Plan
 
@@ -261,6 +263,9 @@ class Query(QuerySpec):
                 raise QueryError(
                     f"explain takes the schema of the events, or a table of them, not {schema!r}"
                 )
+            projection = projection_of(self)
+            if schema is not None and projection is not None:
+                schema = projection.schema(schema)
             return explain(Plan.of(self, schema, self.operator(**options).settings), exact=has_exact_inverse)
         from windrow.spark.explain import explain as explain_on_spark
 
@@ -269,10 +274,12 @@ class Query(QuerySpec):
 
 def query(
     *,
-    time: str | Span,
+    time: ColumnLike | Span,
     windows: Mapping[str, Window] | Sequence[tuple[str, Window]],
     aggregates: Mapping[str, Aggregate] | Sequence[tuple[str, Aggregate]],
-    key: str | Sequence[str] | None = None,
+    key: str | Sequence[str] | Mapping[str, ColumnLike] | None = None,
+    where: ColumnLike | None = None,
+    select: Mapping[str, ColumnLike] | None = None,
     ordered: bool = False,
 ) -> Query:
     """Build a query; everything that can be wrong without seeing data is refused here.
@@ -280,11 +287,17 @@ def query(
     Parameters
     ----------
     time
-        The column of the event time, or a `span` of two columns for events with a duration.
+        The column of the event time, an expression, or a `span` of two columns for events with a duration.
     windows, aggregates
         Mappings of names to specs, or sequences of (name, spec) pairs.
     key
-        A column, or several: each key has windows of its own. None (default) is one group of all events.
+        A column, or several: each key has windows of its own. None (default) is one group of all events. A mapping gives names to
+        expressions: `{"day": wr.expr("date_trunc('day', ts)")}`.
+    where
+        A condition, such as "status = 'failed'": events for which it does not hold are not seen by the query. None (default) takes
+        all. A condition of one aggregate alone is its own `where`.
+    select
+        Columns to add to the result, as expressions over its columns: `{"rate": "failed / n"}`. None (default) adds none.
     ordered
         True promises that events come in time order; one that does not is then a bad row. The watermark of an operator then
         follows the events, `process` returns the windows that they complete, and no lateness is waited for. False by default.
@@ -306,4 +319,4 @@ def query(
     >>> q.key
     ('user',)
     """
-    return Query.checked(time, key, windows, aggregates, ordered)
+    return Query.checked(time, key, windows, aggregates, ordered, where, select)

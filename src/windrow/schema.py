@@ -30,6 +30,8 @@ def no_such_column(name: str, names: Sequence[str]) -> str:
     if not names:
         return f"there is no column {name!r}, nor any other"
     meant = did_you_mean(name, names)
+    if not meant and any(sign in name for sign in "+*/<>=("):
+        meant = f"; wr.expr({name!r}) would be an expression."
     return f"there is no column {name!r}{meant}{' The' if meant else '; the'} columns are {listed(names)}"
 
 

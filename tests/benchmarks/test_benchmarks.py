@@ -37,6 +37,7 @@ QUESTIONS = (
     "threads",
     "files",
     "outputs",
+    "expressions",
     "choice",
     "stores",
     "startup",

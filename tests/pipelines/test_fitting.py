@@ -133,7 +133,7 @@ WRONG = [
         "9:27: query.windows.1m: column 'amount' is of type double",
     ),
     ("{tumbling: 1 minute}", "{punctuated: amount}", "9:30: query.windows.1m: where"),
-    ("{tumbling: 1 minute}", '{threshold: "user > 5"}', "9:29: query.windows.1m: where"),
+    ("{tumbling: 1 minute}", '{threshold: "user > 5"}', "9:29: query.windows.1m: expression"),
     (
         "{tumbling: 1 minute}",
         "{landmark: {since: 5, every: 1 day}}",

@@ -16,12 +16,14 @@ from windrow.aggregates.base import (
     Bound,
     Field,
     Scalars,
+    columns_read,
     decoded,
     kind_of,
     text_type,
 )
 from windrow.aggregates.extremes import NEUTRAL
 from windrow.aggregates.numerics import greater
+from windrow.expressions import ColumnLike
 
 
 def lift(x, by, t, s):  # type: ignore[no-untyped-def]
@@ -85,7 +87,7 @@ class ArgExtreme(Aggregate):
         return f"arg{self.which}({self.columns[0]}, by={self.columns[1]})"
 
 
-def argmin(column: str, *, by: str) -> ArgExtreme:
+def argmin(column: ColumnLike, *, by: ColumnLike, where: ColumnLike | None = None) -> ArgExtreme:
     """The value of `column` at the event with the smallest `by`.
 
     Among equals the earliest event counts (by time, then by arrival).
@@ -96,6 +98,8 @@ def argmin(column: str, *, by: str) -> ArgExtreme:
         The column whose value is returned, of any type that can be sorted.
     by
         The column that is compared. NaN is the greatest number.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -108,10 +112,10 @@ def argmin(column: str, *, by: str) -> ArgExtreme:
     >>> str(wr.argmin("sensor", by="temperature"))
     'argmin(sensor, by=temperature)'
     """
-    return ArgExtreme("min", (column, by))
+    return ArgExtreme("min", columns_read(column, by, where=where))
 
 
-def argmax(column: str, *, by: str) -> ArgExtreme:
+def argmax(column: ColumnLike, *, by: ColumnLike, where: ColumnLike | None = None) -> ArgExtreme:
     """The value of `column` at the event with the largest `by`.
 
     Among equals the earliest event counts (by time, then by arrival).
@@ -122,6 +126,8 @@ def argmax(column: str, *, by: str) -> ArgExtreme:
         The column whose value is returned, of any type that can be sorted.
     by
         The column that is compared. NaN is the greatest number.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -134,4 +140,4 @@ def argmax(column: str, *, by: str) -> ArgExtreme:
     >>> str(wr.argmax("sensor", by="temperature"))
     'argmax(sensor, by=temperature)'
     """
-    return ArgExtreme("max", (column, by))
+    return ArgExtreme("max", columns_read(column, by, where=where))

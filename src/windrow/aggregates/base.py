@@ -29,6 +29,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.errors import QueryError
+from windrow.expressions.building import ColumnLike, column_name, filtered
 
 Kind = Literal["i", "f"]
 INT64_MAX = 2**63 - 1
@@ -157,19 +158,31 @@ class Aggregate:
     def __post_init__(self) -> None:
         for column in self.columns:
             if not isinstance(column, str) or not column:
-                computed = ": compute it into a column first" if isinstance(column, pc.Expression) else ""
+                computed = ': wr.expr("..") makes an expression' if isinstance(column, pc.Expression) else ""
                 raise QueryError(
                     f'an aggregate reads a column by its name, such as "amount", and not {column!r}{computed}'
                 )
 
     def __str__(self) -> str:
-        return f"{getattr(self, 'name', type(self).__name__)}({', '.join(self.columns)})"
+        return f"{getattr(self, 'name', type(self).__name__)}({', '.join(map(str, self.columns))})"
 
     def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
         """What to keep and how to lower it, for columns of these types."""
         raise QueryError(
             f"{type(self).__name__} does not say how it is computed: wr.aggregate makes one of your own"
         )
+
+
+def columns_read(*columns: ColumnLike | None, where: ColumnLike | None = None) -> tuple[str, ...]:
+    """The names of the columns that an aggregate reads; None is no column.
+
+    Nulls are skipped, in each of several columns: so an event for which `where` does not hold has a null in the first.
+
+    >>> columns_read("x", "y", where="z > 3")
+    ('= CASE WHEN z > 3 THEN x END', 'y')
+    """
+    names = [column_name(column) for column in columns if column is not None]
+    return tuple(names) if where is None else (filtered(columns[0], where), *names[1:])
 
 
 def guessed(aggregate: Aggregate) -> Bound | None:

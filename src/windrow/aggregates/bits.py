@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Algebra, Bound, Field, Scalars, plain
+from windrow.aggregates.base import Aggregate, Algebra, Bound, Field, Scalars, columns_read, plain
 from windrow.errors import QueryError
+from windrow.expressions import ColumnLike
 
 
 def lift(x):  # type: ignore[no-untyped-def]
@@ -54,13 +55,15 @@ class Bits(Aggregate):
         return Bound(PARTIALS[self.name], ("i",), types[0], lower, ("i",), plain(types[0]))
 
 
-def bit_and(column: str) -> Bits:
+def bit_and(column: ColumnLike, *, where: ColumnLike | None = None) -> Bits:
     """The bits that all values have.
 
     Parameters
     ----------
     column
         A column of integers.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -73,16 +76,18 @@ def bit_and(column: str) -> Bits:
     >>> str(wr.bit_and("flags"))
     'bit_and(flags)'
     """
-    return Bits("bit_and", (column,))
+    return Bits("bit_and", columns_read(column, where=where))
 
 
-def bit_or(column: str) -> Bits:
+def bit_or(column: ColumnLike, *, where: ColumnLike | None = None) -> Bits:
     """The bits that any value has.
 
     Parameters
     ----------
     column
         A column of integers.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -95,16 +100,18 @@ def bit_or(column: str) -> Bits:
     >>> str(wr.bit_or("flags"))
     'bit_or(flags)'
     """
-    return Bits("bit_or", (column,))
+    return Bits("bit_or", columns_read(column, where=where))
 
 
-def bit_xor(column: str) -> Bits:
+def bit_xor(column: ColumnLike, *, where: ColumnLike | None = None) -> Bits:
     """The bits that an odd number of values have.
 
     Parameters
     ----------
     column
         A column of integers.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -117,4 +124,4 @@ def bit_xor(column: str) -> Bits:
     >>> str(wr.bit_xor("flags"))
     'bit_xor(flags)'
     """
-    return Bits("bit_xor", (column,))
+    return Bits("bit_xor", columns_read(column, where=where))

@@ -33,12 +33,14 @@ from windrow.aggregates.base import (
     Field,
     Kind,
     Sketch,
+    columns_read,
     is_text,
     whole_number,
 )
 from windrow.aggregates.hyperloglog import hash_float, hash_integer, mix
 from windrow.aggregates.twins import in_numpy, into
 from windrow.errors import QueryError
+from windrow.expressions import ColumnLike
 
 EIGHT = np.uint64(8)
 MOST_PROBES = 64
@@ -153,7 +155,9 @@ class BloomFilter(Aggregate):
         return f"bloom_filter({self.columns[0]}, capacity={self.capacity}, error={self.error:g})"
 
 
-def bloom_filter(column: str, *, capacity: int = 1000, error: float = 0.01) -> BloomFilter:
+def bloom_filter(
+    column: ColumnLike, *, capacity: int = 1000, error: float = 0.01, where: ColumnLike | None = None
+) -> BloomFilter:
     """A Bloom filter of the values of a column, which `might_contain` reads.
 
     Parameters
@@ -165,6 +169,8 @@ def bloom_filter(column: str, *, capacity: int = 1000, error: float = 0.01) -> B
         false answers.
     error
         The largest share of false answers up to `capacity` values; 0.01 by default.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -185,4 +191,4 @@ def bloom_filter(column: str, *, capacity: int = 1000, error: float = 0.01) -> B
     capacity = whole_number(capacity, what="capacity")
     if not 0 < error < 1:
         raise QueryError(f"error is a share between 0 and 1, both excluded, not {error!r}")
-    return BloomFilter((column,), capacity, float(error))
+    return BloomFilter(columns_read(column, where=where), capacity, float(error))

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Algebra, Bound, Scalars, plain
+from windrow.aggregates.base import Aggregate, Algebra, Bound, Scalars, columns_read, plain
+from windrow.expressions import ColumnLike
 
 
 def combine(a, b):  # type: ignore[no-untyped-def]
@@ -32,13 +33,15 @@ class Count(Aggregate):
         return Bound(COUNT, (), pa.int64(), lower, ("i",), plain(pa.int64()))
 
 
-def count(column: str | None = None) -> Count:
+def count(column: ColumnLike | None = None, *, where: ColumnLike | None = None) -> Count:
     """The number of events, or of non-null values of a column.
 
     Parameters
     ----------
     column
         The column whose values are counted, of any type; None (default) counts events.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -51,4 +54,4 @@ def count(column: str | None = None) -> Count:
     >>> str(wr.count("amount"))
     'count(amount)'
     """
-    return Count(() if column is None else (column,))
+    return Count(columns_read(column, where=where))

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Algebra, Bound, Multiset, kind_of, plain
+from windrow.aggregates.base import Aggregate, Algebra, Bound, Multiset, columns_read, kind_of, plain
+from windrow.expressions import ColumnLike
 
 
 @dataclass(frozen=True)
@@ -27,13 +28,15 @@ class Distinct(Aggregate):
         return Bound(Multiset(), (kind,), pa.int64(), build=plain(pa.int64()), finish=CountDistinct())
 
 
-def distinct(column: str) -> Distinct:
+def distinct(column: ColumnLike, *, where: ColumnLike | None = None) -> Distinct:
     """The exact number of distinct non-null values; `approx_distinct` needs less memory.
 
     Parameters
     ----------
     column
         A column of any type that can be sorted.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -46,4 +49,4 @@ def distinct(column: str) -> Distinct:
     >>> str(wr.distinct("user"))
     'distinct(user)'
     """
-    return Distinct((column,))
+    return Distinct(columns_read(column, where=where))

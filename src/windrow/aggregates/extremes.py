@@ -18,12 +18,14 @@ from windrow.aggregates.base import (
     Bound,
     Field,
     Scalars,
+    columns_read,
     decoded,
     kind_of,
     plain,
     text_type,
 )
 from windrow.aggregates.numerics import greater
+from windrow.expressions import ColumnLike
 
 
 def lift(x):  # type: ignore[no-untyped-def]
@@ -179,7 +181,7 @@ class ExtremeCount(Aggregate):
         return f"{self.which}_count({self.columns[0]})"
 
 
-def min_(column: str) -> Extreme:
+def min_(column: ColumnLike, *, where: ColumnLike | None = None) -> Extreme:
     """The smallest value.
 
     Parameters
@@ -187,6 +189,8 @@ def min_(column: str) -> Extreme:
     column
         A column of any type that can be sorted. NaN is the greatest number, -0.0 is 0.0, and strings compare
         by bytes.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -199,10 +203,10 @@ def min_(column: str) -> Extreme:
     >>> str(wr.min("price"))
     'min(price)'
     """
-    return Extreme("min", (column,))
+    return Extreme("min", columns_read(column, where=where))
 
 
-def max_(column: str) -> Extreme:
+def max_(column: ColumnLike, *, where: ColumnLike | None = None) -> Extreme:
     """The largest value.
 
     Parameters
@@ -210,6 +214,8 @@ def max_(column: str) -> Extreme:
     column
         A column of any type that can be sorted. NaN is the greatest number, -0.0 is 0.0, and strings compare
         by bytes.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -222,16 +228,18 @@ def max_(column: str) -> Extreme:
     >>> str(wr.max("price"))
     'max(price)'
     """
-    return Extreme("max", (column,))
+    return Extreme("max", columns_read(column, where=where))
 
 
-def min_count(column: str) -> ExtremeCount:
+def min_count(column: ColumnLike, *, where: ColumnLike | None = None) -> ExtremeCount:
     """How many events have the smallest value.
 
     Parameters
     ----------
     column
         A column of any type that can be sorted.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -244,16 +252,18 @@ def min_count(column: str) -> ExtremeCount:
     >>> str(wr.min_count("price"))
     'min_count(price)'
     """
-    return ExtremeCount("min", (column,))
+    return ExtremeCount("min", columns_read(column, where=where))
 
 
-def max_count(column: str) -> ExtremeCount:
+def max_count(column: ColumnLike, *, where: ColumnLike | None = None) -> ExtremeCount:
     """How many events have the largest value.
 
     Parameters
     ----------
     column
         A column of any type that can be sorted.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -266,4 +276,4 @@ def max_count(column: str) -> ExtremeCount:
     >>> str(wr.max_count("price"))
     'max_count(price)'
     """
-    return ExtremeCount("max", (column,))
+    return ExtremeCount("max", columns_read(column, where=where))

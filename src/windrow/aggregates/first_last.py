@@ -17,10 +17,12 @@ from windrow.aggregates.base import (
     Bound,
     Field,
     Scalars,
+    columns_read,
     decoded,
     kind_of,
     text_type,
 )
+from windrow.expressions import ColumnLike
 
 
 def lift(x, t, s):  # type: ignore[no-untyped-def]
@@ -69,13 +71,15 @@ class FirstLast(Aggregate):
         return f"{self.which}({self.columns[0]})"
 
 
-def first(column: str) -> FirstLast:
+def first(column: ColumnLike, *, where: ColumnLike | None = None) -> FirstLast:
     """The earliest non-null value; among equal times, the one that arrived first.
 
     Parameters
     ----------
     column
         A column of any type that can be sorted.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -88,16 +92,18 @@ def first(column: str) -> FirstLast:
     >>> str(wr.first("price"))
     'first(price)'
     """
-    return FirstLast("first", (column,))
+    return FirstLast("first", columns_read(column, where=where))
 
 
-def last(column: str) -> FirstLast:
+def last(column: ColumnLike, *, where: ColumnLike | None = None) -> FirstLast:
     """The latest non-null value; among equal times, the one that arrived last.
 
     Parameters
     ----------
     column
         A column of any type that can be sorted.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -110,4 +116,4 @@ def last(column: str) -> FirstLast:
     >>> str(wr.last("price"))
     'last(price)'
     """
-    return FirstLast("last", (column,))
+    return FirstLast("last", columns_read(column, where=where))

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Algebra, Bound, Scalars, numeric_kind, unscaled
+from windrow.aggregates.base import Aggregate, Algebra, Bound, Scalars, columns_read, numeric_kind, unscaled
 from windrow.aggregates.numerics import add_float, lift_log, lower_float
 from windrow.aggregates.sum import FLOAT_SUM
+from windrow.expressions import ColumnLike
 
 
 def lower(a, n):  # type: ignore[no-untyped-def]
@@ -34,13 +35,15 @@ class GeometricMean(Aggregate):
         return Bound(LOG_SUM, (kind,), pa.float64(), lower, ("f",), unscaled(types[0]))
 
 
-def geometric_mean(column: str) -> GeometricMean:
+def geometric_mean(column: ColumnLike, *, where: ColumnLike | None = None) -> GeometricMean:
     """The n-th root of the product of n values.
 
     Parameters
     ----------
     column
         A numeric column.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -54,4 +57,4 @@ def geometric_mean(column: str) -> GeometricMean:
     >>> str(wr.geometric_mean("growth"))
     'geometric_mean(growth)'
     """
-    return GeometricMean((column,))
+    return GeometricMean(columns_read(column, where=where))

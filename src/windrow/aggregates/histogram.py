@@ -25,6 +25,7 @@ from windrow.aggregates.base import (
     Bound,
     Field,
     Sketch,
+    columns_read,
     lists_of,
     numeric_kind,
     scale_of,
@@ -32,6 +33,7 @@ from windrow.aggregates.base import (
 )
 from windrow.aggregates.twins import in_numpy, into
 from windrow.errors import QueryError
+from windrow.expressions import ColumnLike
 
 
 def edge(low, high, bins, i):  # type: ignore[no-untyped-def]
@@ -99,7 +101,9 @@ class Histogram(Aggregate):
         return f"histogram({self.columns[0]}, low={self.low:g}, high={self.high:g}, bins={self.bins})"
 
 
-def histogram(column: str, *, low: float, high: float, bins: int) -> Histogram:
+def histogram(
+    column: ColumnLike, *, low: float, high: float, bins: int, where: ColumnLike | None = None
+) -> Histogram:
     """How many values fall into each of some equally wide bins.
 
     Parameters
@@ -110,6 +114,8 @@ def histogram(column: str, *, low: float, high: float, bins: int) -> Histogram:
         Where the first bin begins and the last one ends; both finite.
     bins
         The number of bins. They are half-open: a value on an edge is in the bin that begins there.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -135,4 +141,4 @@ def histogram(column: str, *, low: float, high: float, bins: int) -> Histogram:
     low, high = float(low), float(high)
     if not low + (high - low) / bins > low or not high - (high - low) / bins < high:
         raise QueryError(f"floats between {low!r} and {high!r} are too few for {bins} bins")
-    return Histogram((column,), low, high, bins)
+    return Histogram(columns_read(column, where=where), low, high, bins)

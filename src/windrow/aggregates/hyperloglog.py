@@ -34,6 +34,7 @@ from windrow.aggregates.base import (
     Field,
     Kind,
     Sketch,
+    columns_read,
     is_text,
     kind_of,
     plain,
@@ -41,6 +42,7 @@ from windrow.aggregates.base import (
 )
 from windrow.aggregates.twins import in_numpy, into
 from windrow.errors import QueryError
+from windrow.expressions import ColumnLike
 
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
 FIRST = np.uint64(0xBF58476D1CE4E5B9)
@@ -203,7 +205,9 @@ class ApproxDistinct(Aggregate):
         return f"approx_distinct({self.columns[0]}, precision={self.precision})"
 
 
-def approx_distinct(column: str, *, precision: int = 12) -> ApproxDistinct:
+def approx_distinct(
+    column: ColumnLike, *, precision: int = 12, where: ColumnLike | None = None
+) -> ApproxDistinct:
     """About how many distinct non-null values a window holds, in `2**precision` bytes (HyperLogLog).
 
     Parameters
@@ -212,6 +216,8 @@ def approx_distinct(column: str, *, precision: int = 12) -> ApproxDistinct:
         A column of any type but text, for which `distinct` gives the exact number.
     precision
         From 4 to 18, 12 by default. The relative standard error is `1.04 / 2**(precision / 2)`: 1.6 % at 12.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -229,4 +235,6 @@ def approx_distinct(column: str, *, precision: int = 12) -> ApproxDistinct:
     >>> str(wr.approx_distinct("user"))
     'approx_distinct(user, precision=12)'
     """
-    return ApproxDistinct((column,), whole_number(precision, what="precision", least=4, most=18))
+    return ApproxDistinct(
+        columns_read(column, where=where), whole_number(precision, what="precision", least=4, most=18)
+    )

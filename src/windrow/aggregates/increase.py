@@ -11,9 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Algebra, Bound, Sequence, numeric_kind
+from windrow.aggregates.base import Aggregate, Algebra, Bound, Sequence, columns_read, numeric_kind
 from windrow.aggregates.sequences import Decode
 from windrow.errors import DataError
+from windrow.expressions import ColumnLike
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ class Increase(Aggregate):
         return Bound(Sequence(), (kind,), type_, finish=finish)
 
 
-def increase(column: str) -> Increase:
+def increase(column: ColumnLike, *, where: ColumnLike | None = None) -> Increase:
     """By how much a counter has grown over the events of a window, where it may start again from 0.
 
     A value below the one before it, by time and arrival, is a new start: the counter has grown by that value since. What it grows between windows belongs to
@@ -56,6 +57,8 @@ def increase(column: str) -> Increase:
     ----------
     column
         A numeric column.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -68,4 +71,4 @@ def increase(column: str) -> Increase:
     >>> str(wr.increase("requests"))
     'increase(requests)'
     """
-    return Increase((column,))
+    return Increase(columns_read(column, where=where))

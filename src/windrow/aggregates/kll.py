@@ -38,12 +38,14 @@ from windrow.aggregates.base import (
     Bound,
     Field,
     Sketch,
+    columns_read,
     numeric_kind,
     unscaled,
     whole_number,
 )
 from windrow.aggregates.numerics import greater
 from windrow.aggregates.quantile import checked_q
+from windrow.expressions import ColumnLike
 
 # With 48 levels even the smallest sketch has room for 8 * 2**47 values, years of the fastest stream.
 LEVELS = 48
@@ -260,7 +262,9 @@ class KllQuantile(Aggregate):
         return f"kll_quantile({self.columns[0]}, {self.q:g}, k={self.k})"
 
 
-def kll_quantile(column: str, q: float, *, k: int = 200) -> KllQuantile:
+def kll_quantile(
+    column: ColumnLike, q: float, *, k: int = 200, where: ColumnLike | None = None
+) -> KllQuantile:
     """A value whose rank is near `q * (n - 1)`, by a KLL sketch.
 
     All quantiles of a column with the same `k` share one sketch. `quantile` is exact, and `tdigest_quantile`
@@ -275,6 +279,8 @@ def kll_quantile(column: str, q: float, *, k: int = 200) -> KllQuantile:
     k
         From 8 to 65535, 200 by default. The error in rank stays below about 1.65 % at 200 and shrinks almost
         as `1 / k`.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -293,4 +299,4 @@ def kll_quantile(column: str, q: float, *, k: int = 200) -> KllQuantile:
     'kll_quantile(delay, 0.9, k=200)'
     """
     k = whole_number(k, what="k", least=SMALLEST_LEVEL, most=65535)
-    return KllQuantile((column,), checked_q(q), k)
+    return KllQuantile(columns_read(column, where=where), checked_q(q), k)

@@ -7,7 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import INT64_MAX, Aggregate, Algebra, Bound, Field, Scalars, kind_of, text_type
+from windrow.aggregates.base import (
+    INT64_MAX,
+    Aggregate,
+    Algebra,
+    Bound,
+    Field,
+    Scalars,
+    columns_read,
+    kind_of,
+    text_type,
+)
 from windrow.aggregates.extremes import (
     NEUTRAL,
     largest_float,
@@ -16,6 +26,7 @@ from windrow.aggregates.extremes import (
     smallest_integer,
 )
 from windrow.aggregates.numerics import greater
+from windrow.expressions import ColumnLike
 
 
 def lift(x, t, s):  # type: ignore[no-untyped-def]
@@ -93,13 +104,15 @@ class M4(Aggregate):
         return Bound(PARTIALS[kind], (kind,), type_, lower, (kind,) * 4, build)
 
 
-def m4(column: str) -> M4:
+def m4(column: ColumnLike, *, where: ColumnLike | None = None) -> M4:
     """Smallest, largest, first and last value, from which a line chart is drawn without visible error.
 
     Parameters
     ----------
     column
         A column of any type that can be sorted.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -113,4 +126,4 @@ def m4(column: str) -> M4:
     >>> str(wr.m4("price"))
     'm4(price)'
     """
-    return M4((column,))
+    return M4(columns_read(column, where=where))

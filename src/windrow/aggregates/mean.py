@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Algebra, Bound, numeric_kind, unscaled
+from windrow.aggregates.base import Aggregate, Algebra, Bound, columns_read, numeric_kind, unscaled
 from windrow.aggregates.numerics import lower_float, wide_to_float
 from windrow.aggregates.sum import sum_partial
+from windrow.expressions import ColumnLike
 
 
 def lower_integers(a, n):  # type: ignore[no-untyped-def]
@@ -37,13 +38,15 @@ class Mean(Aggregate):
         return Bound(sum_partial(kind), (kind,), pa.float64(), lower, ("f",), unscaled(types[0]))
 
 
-def mean(column: str) -> Mean:
+def mean(column: ColumnLike, *, where: ColumnLike | None = None) -> Mean:
     """The arithmetic mean; it shares a partial with `sum`.
 
     Parameters
     ----------
     column
         A numeric column.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -56,4 +59,4 @@ def mean(column: str) -> Mean:
     >>> str(wr.mean("amount"))
     'mean(amount)'
     """
-    return Mean((column,))
+    return Mean(columns_read(column, where=where))

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Algebra, Bound, Multiset, kind_of, text_type
+from windrow.aggregates.base import Aggregate, Algebra, Bound, Multiset, columns_read, kind_of, text_type
 from windrow.aggregates.top_k import MostFrequent
+from windrow.expressions import ColumnLike
 
 
 def build(offsets, values, counts, defined, decoders):  # type: ignore[no-untyped-def]
@@ -28,13 +29,15 @@ class Mode(Aggregate):
         return Bound(Multiset(), (kind,), text_type(types[0]), build=build, finish=MostFrequent(1))
 
 
-def mode(column: str) -> Mode:
+def mode(column: ColumnLike, *, where: ColumnLike | None = None) -> Mode:
     """The most frequent non-null value, exact; of several, the smallest one.
 
     Parameters
     ----------
     column
         A column of any type that can be sorted. All NaN are one value, the greatest.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -47,4 +50,4 @@ def mode(column: str) -> Mode:
     >>> str(wr.mode("carrier"))
     'mode(carrier)'
     """
-    return Mode((column,))
+    return Mode(columns_read(column, where=where))

@@ -34,6 +34,7 @@ from windrow.aggregates.base import (
     Bound,
     Field,
     Sketch,
+    columns_read,
     lists_of,
     numeric_kind,
     scale_of,
@@ -41,6 +42,7 @@ from windrow.aggregates.base import (
 )
 from windrow.aggregates.numerics import greater, two_sum
 from windrow.errors import QueryError
+from windrow.expressions import ColumnLike
 
 
 def add_powers(powers, lost, value):  # type: ignore[no-untyped-def]
@@ -159,7 +161,9 @@ class Moments(Aggregate):
         return f"moments({self.columns[0]}, k={self.k}{', logs=True' if self.logs else ''})"
 
 
-def moments(column: str, *, k: int = 10, logs: bool = False) -> Moments:
+def moments(
+    column: ColumnLike, *, k: int = 10, logs: bool = False, where: ColumnLike | None = None
+) -> Moments:
     """The moments sketch: count, extremes and power sums, from which quantiles can be estimated.
 
     Parameters
@@ -171,6 +175,8 @@ def moments(column: str, *, k: int = 10, logs: bool = False) -> Moments:
     logs
         Whether the same follows for logarithms, which show long tails better; False by default. Values that
         are not greater than 0 have none.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -195,4 +201,4 @@ def moments(column: str, *, k: int = 10, logs: bool = False) -> Moments:
     k = whole_number(k, what="k", most=16)
     if not isinstance(logs, bool):
         raise QueryError(f"logs must be True or False, not {logs!r}")
-    return Moments((column,), k, logs)
+    return Moments(columns_read(column, where=where), k, logs)

@@ -11,8 +11,19 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Algebra, Bound, Field, Scalars, numeric_kind, scale_of, scaled
+from windrow.aggregates.base import (
+    Aggregate,
+    Algebra,
+    Bound,
+    Field,
+    Scalars,
+    columns_read,
+    numeric_kind,
+    scale_of,
+    scaled,
+)
 from windrow.errors import QueryError
+from windrow.expressions import ColumnLike
 
 
 def lift(x, y):  # type: ignore[no-untyped-def]
@@ -104,7 +115,7 @@ class Pair(Aggregate):
         return Bound(COMOMENTS, kinds, pa.float64(), lower, ("f",), scaled(scale))
 
 
-def covariance(x: str, y: str, *, ddof: int = 1) -> Pair:
+def covariance(x: ColumnLike, y: ColumnLike, *, ddof: int = 1, where: ColumnLike | None = None) -> Pair:
     """The covariance of two columns.
 
     Parameters
@@ -113,6 +124,8 @@ def covariance(x: str, y: str, *, ddof: int = 1) -> Pair:
         Numeric columns; events with a null in either are skipped.
     ddof
         1 (default) for a sample, 0 for a population.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -132,16 +145,18 @@ def covariance(x: str, y: str, *, ddof: int = 1) -> Pair:
     """
     if ddof not in (0, 1):
         raise QueryError(f"ddof must be 0 (population) or 1 (sample), not {ddof!r}")
-    return Pair("covariance", (x, y), ddof)
+    return Pair("covariance", columns_read(x, y, where=where), ddof)
 
 
-def correlation(x: str, y: str) -> Pair:
+def correlation(x: ColumnLike, y: ColumnLike, *, where: ColumnLike | None = None) -> Pair:
     """Pearson's correlation of two columns, in [-1, 1].
 
     Parameters
     ----------
     x, y
         Numeric columns; events with a null in either are skipped.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -154,16 +169,18 @@ def correlation(x: str, y: str) -> Pair:
     >>> str(wr.correlation("load", "latency"))
     'correlation(load, latency)'
     """
-    return Pair("correlation", (x, y))
+    return Pair("correlation", columns_read(x, y, where=where))
 
 
-def slope(y: str, x: str) -> Pair:
+def slope(y: ColumnLike, x: ColumnLike, *, where: ColumnLike | None = None) -> Pair:
     """The slope of the least-squares line of `y` over `x`.
 
     Parameters
     ----------
     y, x
         Numeric columns; events with a null in either are skipped.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -176,4 +193,4 @@ def slope(y: str, x: str) -> Pair:
     >>> str(wr.slope("latency", "load"))
     'slope(latency, load)'
     """
-    return Pair("slope", (y, x))
+    return Pair("slope", columns_read(y, x, where=where))

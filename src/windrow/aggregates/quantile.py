@@ -19,6 +19,7 @@ from windrow.aggregates.base import (
     Algebra,
     Bound,
     Multiset,
+    columns_read,
     decoded,
     kind_of,
     numeric_kind,
@@ -28,6 +29,7 @@ from windrow.aggregates.base import (
     whole_number,
 )
 from windrow.errors import QueryError
+from windrow.expressions import ColumnLike
 
 INTERPOLATIONS = ("linear", "lower", "higher", "nearest", "midpoint")
 
@@ -116,7 +118,9 @@ def checked_q(q: Any) -> float:
     return float(q)
 
 
-def quantile(column: str, q: float, *, interpolation: str = "linear") -> Quantile:
+def quantile(
+    column: ColumnLike, q: float, *, interpolation: str = "linear", where: ColumnLike | None = None
+) -> Quantile:
     """The exact q-quantile, at position `q * (n - 1)` of the sorted values.
 
     All quantiles of a column share its sorted values, with `distinct` and `top_k`. `tdigest_quantile` and
@@ -131,6 +135,8 @@ def quantile(column: str, q: float, *, interpolation: str = "linear") -> Quantil
     interpolation
         What lies between two neighbours: "linear" (default, as Spark's `percentile`), or one of the two by
         "lower", "higher" or "nearest".
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -151,16 +157,18 @@ def quantile(column: str, q: float, *, interpolation: str = "linear") -> Quantil
     """
     if interpolation not in INTERPOLATIONS:
         raise QueryError(f"interpolation must be one of {', '.join(INTERPOLATIONS)}, not {interpolation!r}")
-    return Quantile((column,), checked_q(q), interpolation)
+    return Quantile(columns_read(column, where=where), checked_q(q), interpolation)
 
 
-def median(column: str) -> Quantile:
+def median(column: ColumnLike, *, where: ColumnLike | None = None) -> Quantile:
     """The exact median: `quantile(column, 0.5)`.
 
     Parameters
     ----------
     column
         A numeric column.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -173,10 +181,10 @@ def median(column: str) -> Quantile:
     >>> str(wr.median("delay"))
     'quantile(delay, 0.5)'
     """
-    return quantile(column, 0.5)
+    return quantile(column, 0.5, where=where)
 
 
-def ith_smallest(column: str, i: int) -> IthSmallest:
+def ith_smallest(column: ColumnLike, i: int, *, where: ColumnLike | None = None) -> IthSmallest:
     """The i-th smallest value, repeats included.
 
     Parameters
@@ -185,6 +193,8 @@ def ith_smallest(column: str, i: int) -> IthSmallest:
         A column of any type that can be sorted.
     i
         Counted from 1, the smallest.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -202,4 +212,4 @@ def ith_smallest(column: str, i: int) -> IthSmallest:
     >>> str(wr.ith_smallest("price", 2))
     'ith_smallest(price, 2)'
     """
-    return IthSmallest((column,), whole_number(i, what="i"))
+    return IthSmallest(columns_read(column, where=where), whole_number(i, what="i"))

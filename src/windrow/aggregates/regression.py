@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Algebra, Bound, numeric_kind, scale_of
+from windrow.aggregates.base import Aggregate, Algebra, Bound, columns_read, numeric_kind, scale_of
 from windrow.aggregates.pairs import COMOMENTS, finite
+from windrow.expressions import ColumnLike
 
 LINE = pa.struct([("slope", pa.float64()), ("intercept", pa.float64()), ("r2", pa.float64())])
 
@@ -47,13 +48,15 @@ class Regression(Aggregate):
         return f"regression({self.columns[0]}, {self.columns[1]})"
 
 
-def regression(y: str, x: str) -> Regression:
+def regression(y: ColumnLike, x: ColumnLike, *, where: ColumnLike | None = None) -> Regression:
     """The least-squares line of `y` over `x`.
 
     Parameters
     ----------
     y, x
         Numeric columns; events with a null in either are skipped.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -67,4 +70,4 @@ def regression(y: str, x: str) -> Regression:
     >>> str(wr.regression("latency", "load"))
     'regression(latency, load)'
     """
-    return Regression((y, x))
+    return Regression(columns_read(y, x, where=where))

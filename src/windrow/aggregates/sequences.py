@@ -17,12 +17,14 @@ from windrow.aggregates.base import (
     Algebra,
     Bound,
     Sequence,
+    columns_read,
     is_text,
     kind_of,
     text_type,
     whole_number,
 )
 from windrow.errors import QueryError
+from windrow.expressions import ColumnLike
 
 # Events low[i] .. high[i]-1 of a sorted log make window i; `decode(positions)` gives their values.
 Decode = Callable[[np.ndarray], pa.Array]
@@ -97,13 +99,15 @@ class IthYoungest(Aggregate):
         return f"ith_youngest({self.columns[0]}, {self.i})"
 
 
-def collect(column: str) -> Collect:
+def collect(column: ColumnLike, *, where: ColumnLike | None = None) -> Collect:
     """All non-null values in event-time order, in order of arrival among equal times.
 
     Parameters
     ----------
     column
         A column of any type that can be sorted.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -116,10 +120,10 @@ def collect(column: str) -> Collect:
     >>> str(wr.collect("page"))
     'collect(page)'
     """
-    return Collect((column,))
+    return Collect(columns_read(column, where=where))
 
 
-def concat(column: str, *, separator: str = "") -> Concat:
+def concat(column: ColumnLike, *, separator: str = "", where: ColumnLike | None = None) -> Concat:
     """All non-null strings, joined in event-time order.
 
     Parameters
@@ -128,6 +132,8 @@ def concat(column: str, *, separator: str = "") -> Concat:
         A column of strings.
     separator
         What stands between two of them; nothing by default.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -140,10 +146,10 @@ def concat(column: str, *, separator: str = "") -> Concat:
     >>> str(wr.concat("letter", separator="-"))
     'concat(letter)'
     """
-    return Concat((column,), separator)
+    return Concat(columns_read(column, where=where), separator)
 
 
-def ith_youngest(column: str, i: int) -> IthYoungest:
+def ith_youngest(column: ColumnLike, i: int, *, where: ColumnLike | None = None) -> IthYoungest:
     """The i-th latest non-null value.
 
     Parameters
@@ -152,6 +158,8 @@ def ith_youngest(column: str, i: int) -> IthYoungest:
         A column of any type that can be sorted.
     i
         Counted from 1, the latest.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -169,4 +177,4 @@ def ith_youngest(column: str, i: int) -> IthYoungest:
     >>> str(wr.ith_youngest("price", 1))
     'ith_youngest(price, 1)'
     """
-    return IthYoungest((column,), whole_number(i, what="i"))
+    return IthYoungest(columns_read(column, where=where), whole_number(i, what="i"))

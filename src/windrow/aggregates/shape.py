@@ -12,7 +12,17 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Algebra, Bound, Field, Scalars, numeric_kind, plain
+from windrow.aggregates.base import (
+    Aggregate,
+    Algebra,
+    Bound,
+    Field,
+    Scalars,
+    columns_read,
+    numeric_kind,
+    plain,
+)
+from windrow.expressions import ColumnLike
 
 
 def lift(x):  # type: ignore[no-untyped-def]
@@ -75,13 +85,15 @@ class Shape(Aggregate):
         return Bound(MOMENTS, (kind,), pa.float64(), lower, ("f",), plain(pa.float64()))
 
 
-def skewness(column: str) -> Shape:
+def skewness(column: ColumnLike, *, where: ColumnLike | None = None) -> Shape:
     """The skewness of a population: negative where the left tail is longer, 0 where both are alike.
 
     Parameters
     ----------
     column
         A numeric column.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -94,16 +106,18 @@ def skewness(column: str) -> Shape:
     >>> str(wr.skewness("delay"))
     'skewness(delay)'
     """
-    return Shape("skewness", (column,))
+    return Shape("skewness", columns_read(column, where=where))
 
 
-def kurtosis(column: str) -> Shape:
+def kurtosis(column: ColumnLike, *, where: ColumnLike | None = None) -> Shape:
     """The excess kurtosis of a population: how heavy its tails are, 0 for those of a normal distribution.
 
     Parameters
     ----------
     column
         A numeric column.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -116,4 +130,4 @@ def kurtosis(column: str) -> Shape:
     >>> str(wr.kurtosis("delay"))
     'kurtosis(delay)'
     """
-    return Shape("kurtosis", (column,))
+    return Shape("kurtosis", columns_read(column, where=where))

@@ -14,7 +14,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Algebra, Bound, Field, Scalars, numeric_kind, plain
+from windrow.aggregates.base import (
+    Aggregate,
+    Algebra,
+    Bound,
+    Field,
+    Scalars,
+    columns_read,
+    numeric_kind,
+    plain,
+)
 from windrow.aggregates.numerics import (
     add_float,
     add_wide,
@@ -24,6 +33,7 @@ from windrow.aggregates.numerics import (
     sum_floats,
     sum_integers,
 )
+from windrow.expressions import ColumnLike
 
 
 def lift_integer(x):  # type: ignore[no-untyped-def]
@@ -114,7 +124,7 @@ class Sum(Aggregate):
         return Bound(INTEGER_SUM, ("i",), pa.int64(), lower_integer, outputs, build, check=check, fits=fits)
 
 
-def sum(column: str) -> Sum:
+def sum(column: ColumnLike, *, where: ColumnLike | None = None) -> Sum:
     """The sum of a column.
 
     Integers and decimals are added exactly, floats with compensation. A sum that its type cannot hold is an
@@ -124,6 +134,8 @@ def sum(column: str) -> Sum:
     ----------
     column
         A numeric column.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -137,4 +149,4 @@ def sum(column: str) -> Sum:
     >>> str(wr.sum("amount"))
     'sum(amount)'
     """
-    return Sum((column,))
+    return Sum(columns_read(column, where=where))

@@ -35,11 +35,13 @@ from windrow.aggregates.base import (
     Bound,
     Field,
     Sketch,
+    columns_read,
     numeric_kind,
     unscaled,
     whole_number,
 )
 from windrow.aggregates.quantile import checked_q
+from windrow.expressions import ColumnLike
 
 # Of two neighbours the scale function lets at most one be small, so compression + 1 centroids suffice.
 SPARE = 8
@@ -267,7 +269,9 @@ class TDigestQuantile(Aggregate):
         return f"tdigest_quantile({self.columns[0]}, {self.q:g}, compression={self.compression})"
 
 
-def tdigest_quantile(column: str, q: float, *, compression: int = 100) -> TDigestQuantile:
+def tdigest_quantile(
+    column: ColumnLike, q: float, *, compression: int = 100, where: ColumnLike | None = None
+) -> TDigestQuantile:
     """About the q-quantile, by a t-digest, which is closest near 0 and 1.
 
     All quantiles of a column with the same `compression` share one digest. `quantile` is exact.
@@ -280,6 +284,8 @@ def tdigest_quantile(column: str, q: float, *, compression: int = 100) -> TDiges
         Which quantile, from 0 to 1.
     compression
         About how many centroids are kept, from 20 to 10000; 100 by default. More are closer.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -298,4 +304,4 @@ def tdigest_quantile(column: str, q: float, *, compression: int = 100) -> TDiges
     'tdigest_quantile(delay, 0.99, compression=100)'
     """
     compression = whole_number(compression, what="compression", least=20, most=10000)
-    return TDigestQuantile((column,), checked_q(q), compression)
+    return TDigestQuantile(columns_read(column, where=where), checked_q(q), compression)

@@ -6,7 +6,17 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Algebra, Bound, Multiset, kind_of, text_type, whole_number
+from windrow.aggregates.base import (
+    Aggregate,
+    Algebra,
+    Bound,
+    Multiset,
+    columns_read,
+    kind_of,
+    text_type,
+    whole_number,
+)
+from windrow.expressions import ColumnLike
 
 
 @dataclass(frozen=True)
@@ -39,7 +49,7 @@ class TopK(Aggregate):
         return f"top_k({self.columns[0]}, {self.k})"
 
 
-def top_k(column: str, k: int) -> TopK:
+def top_k(column: ColumnLike, k: int, *, where: ColumnLike | None = None) -> TopK:
     """The k most frequent values, exact.
 
     Parameters
@@ -48,6 +58,8 @@ def top_k(column: str, k: int) -> TopK:
         A column of any type that can be sorted.
     k
         How many.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -66,4 +78,4 @@ def top_k(column: str, k: int) -> TopK:
     >>> str(wr.top_k("page", 3))
     'top_k(page, 3)'
     """
-    return TopK((column,), whole_number(k, what="k"))
+    return TopK(columns_read(column, where=where), whole_number(k, what="k"))

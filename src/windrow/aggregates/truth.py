@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Algebra, Bound, decoded
+from windrow.aggregates.base import Aggregate, Algebra, Bound, columns_read, decoded
 from windrow.aggregates.extremes import PLAIN, lower
 from windrow.errors import QueryError
+from windrow.expressions import ColumnLike
 
 
 @dataclass(frozen=True)
@@ -26,13 +27,15 @@ class Truth(Aggregate):
         return Bound(partial, ("i",), pa.bool_(), lower, ("i",), decoded())
 
 
-def all_(column: str) -> Truth:
+def all_(column: ColumnLike, *, where: ColumnLike | None = None) -> Truth:
     """Whether all values are true.
 
     Parameters
     ----------
     column
         A column of booleans.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -45,16 +48,18 @@ def all_(column: str) -> Truth:
     >>> str(wr.all("paid"))
     'all(paid)'
     """
-    return Truth("all", (column,))
+    return Truth("all", columns_read(column, where=where))
 
 
-def any_(column: str) -> Truth:
+def any_(column: ColumnLike, *, where: ColumnLike | None = None) -> Truth:
     """Whether any value is true.
 
     Parameters
     ----------
     column
         A column of booleans.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -67,4 +72,4 @@ def any_(column: str) -> Truth:
     >>> str(wr.any("failed"))
     'any(failed)'
     """
-    return Truth("any", (column,))
+    return Truth("any", columns_read(column, where=where))

@@ -16,8 +16,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Algebra, Bound, Field, Scalars, numeric_kind, plain, scale_of
+from windrow.aggregates.base import (
+    Aggregate,
+    Algebra,
+    Bound,
+    Field,
+    Scalars,
+    columns_read,
+    numeric_kind,
+    plain,
+    scale_of,
+)
 from windrow.errors import QueryError
+from windrow.expressions import ColumnLike, Expr
 
 
 def same(partial):  # type: ignore[no-untyped-def]
@@ -116,9 +127,10 @@ def aggregate(
     identity: float | int | tuple[float | int, ...],
     lower: Callable[[Any], Any] | None = None,
     invert: Callable[[Any, Any], Any] | None = None,
-    columns: Sequence[str] | None = None,
+    columns: Sequence[ColumnLike] | None = None,
     commutative: bool = True,
     name: str | None = None,
+    where: ColumnLike | None = None,
 ) -> UserAggregate:
     """An aggregate of your own, compiled into the same loop as the built-in ones.
 
@@ -145,12 +157,14 @@ def aggregate(
         windows cheap where all numbers are integers, and needs a commutative `combine`. None (default) for an
         aggregate without one.
     columns
-        The columns that the parameters of `lift` read; None (default) for those of the same names.
+        The columns, or expressions, that the parameters of `lift` read; None (default) for columns of the same names.
     commutative
         False says that the order of events matters: events are kept, and combined in event-time order. True
         by default.
     name
         What explanations and errors call it; the name of `lift` by default.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -186,7 +200,7 @@ def aggregate(
         )
     if columns is None:
         columns = list(inspect.signature(lift).parameters)
-    columns = [columns] if isinstance(columns, str) else columns
+    columns = [columns] if isinstance(columns, (str, Expr)) else columns
     if not columns:
         raise QueryError("an aggregate needs at least one column: lift has no parameters")
     label = name or str(getattr(lift, "__name__", "aggregate"))
@@ -203,7 +217,7 @@ def aggregate(
         if isinstance(value, int) and not -(2**63) <= value < 2**63:
             raise QueryError(f"identity {value} does not fit in 64 bits")
     return UserAggregate(
-        tuple(columns),
+        columns_read(*columns, where=where),
         lift,
         combine,
         lower,

@@ -6,10 +6,20 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Algebra, Bound, Field, Scalars, numeric_kind, plain
+from windrow.aggregates.base import (
+    Aggregate,
+    Algebra,
+    Bound,
+    Field,
+    Scalars,
+    columns_read,
+    numeric_kind,
+    plain,
+)
 from windrow.aggregates.extremes import NEUTRAL, larger_of, smaller_of
 from windrow.aggregates.numerics import subtract_wide
 from windrow.aggregates.sum import build_decimal, find_overflow, fits_integer
+from windrow.expressions import ColumnLike
 
 
 def lift(x):  # type: ignore[no-untyped-def]
@@ -68,7 +78,7 @@ class Range(Aggregate):
         )
 
 
-def range_(column: str) -> Range:
+def range_(column: ColumnLike, *, where: ColumnLike | None = None) -> Range:
     """The largest value less the smallest one.
 
     NaN is the greatest number, and so is the answer where a value is NaN. One that int64 cannot hold is an error when the window is
@@ -78,6 +88,8 @@ def range_(column: str) -> Range:
     ----------
     column
         A numeric column.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -91,4 +103,4 @@ def range_(column: str) -> Range:
     >>> str(wr.range("price"))
     'range(price)'
     """
-    return Range((column,))
+    return Range(columns_read(column, where=where))

@@ -12,9 +12,19 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Algebra, Bound, Field, Scalars, numeric_kind, unscaled
+from windrow.aggregates.base import (
+    Aggregate,
+    Algebra,
+    Bound,
+    Field,
+    Scalars,
+    columns_read,
+    numeric_kind,
+    unscaled,
+)
 from windrow.aggregates.numerics import merge_moments, moments
 from windrow.errors import QueryError
+from windrow.expressions import ColumnLike
 
 
 def lift(x):  # type: ignore[no-untyped-def]
@@ -79,13 +89,13 @@ class Variance(Aggregate):
         return f"{name}({self.columns[0]}{', ddof=0' if self.ddof == 0 else ''})"
 
 
-def _spread(column: str, ddof: int, root: bool) -> Variance:
+def _spread(columns: tuple[str, ...], ddof: int, root: bool) -> Variance:
     if ddof not in (0, 1):
         raise QueryError(f"ddof must be 0 (population) or 1 (sample), not {ddof!r}")
-    return Variance((column,), ddof, root)
+    return Variance(columns, ddof, root)
 
 
-def variance(column: str, *, ddof: int = 1) -> Variance:
+def variance(column: ColumnLike, *, ddof: int = 1, where: ColumnLike | None = None) -> Variance:
     """The variance of a column: never negative, and exactly 0 where all values are equal.
 
     Parameters
@@ -94,6 +104,8 @@ def variance(column: str, *, ddof: int = 1) -> Variance:
         A numeric column.
     ddof
         1 (default) for a sample, 0 for a population.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -111,10 +123,10 @@ def variance(column: str, *, ddof: int = 1) -> Variance:
     >>> str(wr.variance("delay"))
     'variance(delay)'
     """
-    return _spread(column, ddof, root=False)
+    return _spread(columns_read(column, where=where), ddof, root=False)
 
 
-def stddev(column: str, *, ddof: int = 1) -> Variance:
+def stddev(column: ColumnLike, *, ddof: int = 1, where: ColumnLike | None = None) -> Variance:
     """The standard deviation of a column: the square root of `variance`.
 
     Parameters
@@ -123,6 +135,8 @@ def stddev(column: str, *, ddof: int = 1) -> Variance:
         A numeric column.
     ddof
         1 (default) for a sample, 0 for a population.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -140,4 +154,4 @@ def stddev(column: str, *, ddof: int = 1) -> Variance:
     >>> str(wr.stddev("delay", ddof=0))
     'stddev(delay, ddof=0)'
     """
-    return _spread(column, ddof, root=True)
+    return _spread(columns_read(column, where=where), ddof, root=True)

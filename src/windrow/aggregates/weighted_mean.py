@@ -6,8 +6,18 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Algebra, Bound, Field, Scalars, numeric_kind, unscaled
+from windrow.aggregates.base import (
+    Aggregate,
+    Algebra,
+    Bound,
+    Field,
+    Scalars,
+    columns_read,
+    numeric_kind,
+    unscaled,
+)
 from windrow.aggregates.numerics import add_float, lift_float, lower_float
+from windrow.expressions import ColumnLike
 
 
 def lift(x, w):  # type: ignore[no-untyped-def]
@@ -51,7 +61,7 @@ class WeightedMean(Aggregate):
         return f"weighted_mean({self.columns[0]}, weight={self.columns[1]})"
 
 
-def weighted_mean(column: str, *, weight: str) -> WeightedMean:
+def weighted_mean(column: ColumnLike, *, weight: ColumnLike, where: ColumnLike | None = None) -> WeightedMean:
     """`sum(column * weight) / sum(weight)`; of prices and volumes, the volume-weighted average price.
 
     Parameters
@@ -60,6 +70,8 @@ def weighted_mean(column: str, *, weight: str) -> WeightedMean:
         A numeric column.
     weight
         The numeric column of weights; events with a null in either are skipped.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -72,4 +84,4 @@ def weighted_mean(column: str, *, weight: str) -> WeightedMean:
     >>> str(wr.weighted_mean("price", weight="volume"))
     'weighted_mean(price, weight=volume)'
     """
-    return WeightedMean((column, weight))
+    return WeightedMean(columns_read(column, weight, where=where))

@@ -7,6 +7,7 @@ comes, and so are rows that open and close events.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -16,12 +17,14 @@ import pyarrow as pa
 from windrow.aggregates.base import text_type
 from windrow.engine import rehearsal
 from windrow.engine.intake.columns import batches, is_whole, whole
+from windrow.engine.intake.projection import projected, rows_of
 from windrow.engine.operator import Operator
+from windrow.engine.results import with_selected
 from windrow.engine.threads import Advance, are_in_order, ignore, in_parts
-from windrow.errors import DataError, UserFunctionError
 from windrow.options import OperatorOptions, threads_of
+from windrow.schema import require_columns
 from windrow.span import Span
-from windrow.spec import QuerySpec
+from windrow.spec import NOTHING, QuerySpec
 
 # About so many rows are taken in at once.
 BATCH = 1 << 20
@@ -31,8 +34,8 @@ def run(
     query: QuerySpec, events: Any, *, on_bad: str, threads: int | None = None, advance: Advance = ignore
 ) -> pa.Table:
     """As `Query.run`, over data in memory."""
-    operator = Operator(query, OperatorOptions(on_bad=on_bad))
-    return answer(operator, events, threads=threads_of(threads), advance=advance)
+    operator = Operator(replace(query, select=NOTHING), OperatorOptions(on_bad=on_bad))
+    return with_selected(query.select, answer(operator, events, threads=threads_of(threads), advance=advance))
 
 
 def answer(operator: Operator, events: Any, *, threads: int = 1, advance: Advance = ignore) -> pa.Table:
@@ -45,6 +48,8 @@ def answer(operator: Operator, events: Any, *, threads: int = 1, advance: Advanc
     if as_they_come or (not is_whole(events)):
         return pa.concat_tables([operator.process(events), operator.finish()])
     table = without_views(pa.Table.from_batches(batches(events))).combine_chunks()
+    if operator.projection is not None and not operator.projection.is_done(table.schema):
+        return _projected(operator, table, threads, advance)
     if rehearsal.is_worth_it(len(table)):
         rehearsal.begin(query, table, partial(run, on_bad="divert"))
     times, missing = operator.instants(whole(table))
@@ -61,14 +66,8 @@ def answer(operator: Operator, events: Any, *, threads: int = 1, advance: Advanc
         return pa.concat_tables(parts)
     parts = []
     for begin in range(0, len(times), batch):
-        try:
+        with rows_of(range(begin, len(times)) if order is None else order[begin:]):
             operator.take_events(table.slice(begin, batch))
-        except DataError as error:
-            row = None if error.row is None else _row(begin + error.row, order)
-            raise DataError(error.column, row, error.value, error.problem) from None
-        except UserFunctionError as error:
-            place = None if error.row is None else _row(begin + error.row, order)
-            raise UserFunctionError(error.what, place, error.why) from error.__cause__
         advance(min(batch, len(times) - begin))
         if begin + batch < len(times):
             following = operator.highest_time if query.ordered else times[begin + batch].item()
@@ -86,9 +85,22 @@ def _batch_size(rows: int) -> int:
     return -(-rows // (2 * pairs))
 
 
-def _row(row: int, order: np.ndarray | None) -> int:
-    """The row of the table that was given, which may have been sorted since."""
-    return row if order is None else int(order[row])
+def _projected(operator: Operator, table: pa.Table, threads: int, advance: Advance) -> pa.Table:
+    """The answer to a table once everything is computed of it."""
+    projection, settings = operator.projection, operator.settings
+    assert projection is not None
+    projection.require_new_names(table.schema)
+    if settings.on_bad == "raise":
+        read = operator.query.source_columns
+        require_columns(table.schema, read)
+        table = table.select(list(read))
+    made = projection(whole(table), on_bad=settings.on_bad)
+    rest = projected(operator.query)
+    if rest != operator.query:
+        operator = Operator(rest, settings)
+    operator.put_bad_aside(made.bad)
+    with rows_of(made.rows):
+        return answer(operator, pa.Table.from_batches([made.batch]), threads=threads, advance=advance)
 
 
 def without_views(table: pa.Table) -> pa.Table:

@@ -350,7 +350,7 @@ class Engine(ABC):
             held = store.held + (count if isinstance(store, Log) else 0)
             if held > limit:
                 raise LimitError(
-                    f"{held:,} values of {', '.join(answer.columns)} would be kept one by one, more than the limit "
+                    f"{held:,} values of {', '.join(map(str, answer.columns))} would be kept one by one, more than the limit "
                     f"of max_slices={limit:,}; nothing of this batch was taken: advance the watermark more often, "
                     "or raise max_slices"
                 )

@@ -26,9 +26,10 @@ from windrow.engine.functions.store_compatibility import has_exact_inverse, requ
 from windrow.engine.intake.bad_rows import Bounds, Intake
 from windrow.engine.intake.batches import EventBatch, PartialBatch
 from windrow.engine.intake.columns import batches, ticks_of
+from windrow.engine.intake.projection import REASON, Projection, projection_of, rows_of
 from windrow.engine.metrics import Metrics
 from windrow.engine.operator_state import OperatorState
-from windrow.engine.results import empty_result
+from windrow.engine.results import empty_result, with_selected
 from windrow.engine.staging import Staged
 from windrow.errors import QueryError, StateError
 from windrow.measure import Point, PointLike, Tick, parse_point
@@ -133,13 +134,17 @@ class Operator(OperatorState):
         """
         if not self.query.ordered:
             self.take_events(events)
-            return self._nothing()
+            return self._selected(self._nothing())
         for batch in batches(events):
             self._process(batch)
             newest = self.highest_time
             if newest is not None and (self.watermark is None or newest > self.watermark):
                 self.unfetched.append(self.complete_to(newest))
-        return self._fetched()
+        return self._selected(self._fetched())
+
+    def _selected(self, rows: pa.Table) -> pa.Table:
+        """Results with the columns that expressions over them add."""
+        return with_selected(self.query.select, rows) if self.query.select and self.engines else rows
 
     def _fetched(self, *more: pa.Table) -> pa.Table:
         """All rows that nobody has got yet, and these."""
@@ -156,9 +161,33 @@ class Operator(OperatorState):
         return self.engines[0].no_rows if self.engines else empty_result(self.query, self.settings.mode)
 
     def _process(self, batch: pa.RecordBatch) -> None:
-        self.prepare(batch.schema)
+        projection = self.projection
+        if projection is None and REASON in batch.schema.names:
+            projection = Projection(self.query)
+        if projection is None:
+            self._take(batch)
+            return
+        projection.require_new_names(batch.schema)
+        made = projection(batch, on_bad=self.settings.on_bad)
+        with rows_of(made.rows):
+            self._take(made.batch, made.bad)
+
+    def _take(self, batch: pa.RecordBatch, bad: pa.Table | None = None) -> None:
+        """Take in a batch of which everything is computed; `bad` are rows of which something could not be."""
+        self._fit_to(batch.schema)
+        if bad is not None or batch.num_rows:
+            self._whole(lambda: self._sort_out_all(batch, bad))
+
+    def _sort_out_all(self, batch: pa.RecordBatch, bad: pa.Table | None) -> None:
+        self.put_bad_aside(bad)
         if batch.num_rows:
-            self._whole(lambda: self._sort_out(*self._read(batch)))
+            self._sort_out(*self._read(batch))
+
+    def put_bad_aside(self, rows: pa.Table | None) -> None:
+        """Bad rows, with their reasons, for `bad()`."""
+        if rows is not None:
+            self._bad.append(rows)
+            self.counters.bad += rows.num_rows
 
     def _read(self, batch: pa.RecordBatch) -> tuple[EventBatch, np.ndarray | None, BadRowReasons]:
         """The events of a batch, rows without a time, and rows that are bad for another reason of time."""
@@ -213,6 +242,13 @@ class Operator(OperatorState):
 
     def prepare(self, schema: pa.Schema) -> None:
         """Fit the query to the types of a table, or check that these are the types it was fitted to."""
+        if self.projection is not None:
+            self.projection.require_new_names(schema)
+            schema = self.projection.schema(schema)
+        self._fit_to(schema)
+
+    def _fit_to(self, schema: pa.Schema) -> None:
+        """The same for a table of which everything is computed."""
         if self.engines:
             if not schema.equals(self.schema):
                 for engine in self.engines:
@@ -235,9 +271,20 @@ class Operator(OperatorState):
 
         A mask of the good rows and a table of the bad ones; None if all are good.
         """
-        self.prepare(batch.schema)
+        if self.projection is not None and not self.projection.is_done(batch.schema):
+            made = self.projection(batch, on_bad=self.settings.on_bad)
+            with rows_of(made.rows):
+                return self._sifted(made.batch)
+        return self._sifted(batch)
+
+    def _sifted(self, batch: pa.RecordBatch) -> tuple[np.ndarray, pa.Table] | None:
+        self._fit_to(batch.schema)
         if not batch.num_rows:
             return None
+        if REASON in batch.schema.names and batch.column(REASON).null_count < len(batch):
+            why = batch.column(REASON)
+            good = why.is_null().to_numpy(zero_copy_only=False)
+            return good, pa.Table.from_batches([batch.filter(why.is_valid())])
         events, missing, culprits = self._read(batch)
         bounds = Bounds.of(self.engines, self.settings, None, None)
         judged = self._intake.judged(
@@ -259,8 +306,7 @@ class Operator(OperatorState):
         refused = self._intake.refuse(batch, bad, reasons)
         if refused is not None:
             good, rows = refused
-            self._bad.append(rows)
-            self.counters.bad += rows.num_rows
+            self.put_bad_aside(rows)
             events = events.where(good)
         if not len(events):
             return
@@ -347,7 +393,7 @@ class Operator(OperatorState):
         if not self.engines:
             self._remember(parse_point(watermark, what="watermark"))
             return self._nothing()
-        return self.advance_to(self.measure.point(watermark, what="watermark"))
+        return self._selected(self.advance_to(self.measure.point(watermark, what="watermark")))
 
     def _remember(self, point: Point) -> None:
         """A watermark that comes before the first batch has told what time is."""
@@ -367,7 +413,7 @@ class Operator(OperatorState):
             return self._nothing()
         rows = self._fetched(self.complete_to(self.measure.highest))
         self.said = self.measure.highest
-        return rows
+        return self._selected(rows)
 
     def advance_to(self, watermark: Tick) -> pa.Table:
         """As `advance`, with the watermark in ticks."""
@@ -526,7 +572,8 @@ class Operator(OperatorState):
             self.reconfigure(settings)
             return
         known = self._with_columns_of(schema)
-        Operator(query, settings).prepare(known)  # what cannot be is refused before anything changes
+        known = _all_columns(query, known)
+        Operator(query, settings)._fit_to(known)  # what cannot be is refused before anything changes
         if known is not self.schema:
             for engine in self.engines:
                 engine.learn(known)
@@ -609,6 +656,7 @@ class Operator(OperatorState):
         if not self.engines:
             self.query = query
             return None
+        self._know_columns_of(query)
         host = next((e for e in self.engines if e.part.kind == window.layout), None)
         if host is not None:
             start = host.add_window(name, window)
@@ -616,6 +664,15 @@ class Operator(OperatorState):
             start = self._begin(name, window)
         self.query = query
         return None if start is None else self.measure.scalar(start)
+
+    def _know_columns_of(self, query: QuerySpec) -> None:
+        """Know the columns that a query computes."""
+        if self.engines and self.schema is not None:
+            known = _all_columns(query, self.schema)
+            if known is not self.schema:
+                for engine in self.engines:
+                    engine.learn(known)
+                self.schema = known
 
     def _begin(self, name: str, window: Window) -> Tick | None:
         """Answer a window by an engine of its own, which sees events from now on."""
@@ -662,6 +719,7 @@ class Operator(OperatorState):
         require_pairings(self.settings.store, [aggregate])
         if self.span_input is not None:
             self.span_input.require_columns(name, aggregate)
+        self._know_columns_of(replace(self.query, aggregates=MappingProxyType(together)))
         starts = [engine.add_aggregate(name, aggregate) for engine in self.engines]
         if self.span_input is not None:
             self.span_input.introduce(self.engines[0])
@@ -684,6 +742,12 @@ class Operator(OperatorState):
             raise QueryError(f"there is no {what} {name!r}{choices(name, known)}")
         if len(known) == 1:
             raise QueryError(f"{name!r} is the only {what} of the query and cannot be removed")
+
+
+def _all_columns(query: QuerySpec, schema: pa.Schema) -> pa.Schema:
+    """The columns of events and those that a query computes of them."""
+    projection = projection_of(query)
+    return schema if projection is None else projection.schema(schema)
 
 
 def _with_fields(rows: pa.Table, fields: list[pa.Field]) -> pa.Table:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from windrow.engine.intake.projection import Projection, projection_of
 from windrow.engine.metrics import Counters
 from windrow.measure import Measure, Point, Tick
 from windrow.options import OperatorOptions
@@ -23,6 +24,7 @@ class OperatorState:
     def __init__(self, query: QuerySpec, settings: OperatorOptions) -> None:
         self.query = query
         self.settings = settings
+        self._projection: tuple[QuerySpec, Projection | None] | None = None
         self.counters = Counters()
         self.engines: list[AnyEngine] = []
         self.schema: pa.Schema | None = None
@@ -52,24 +54,36 @@ class OperatorState:
 
     def late(self) -> pa.Table:
         """The events that came too late for all of their windows, since the last call."""
-        late, self._late = [pa.Table.from_batches([batch]) for batch in self._late], []
-        return self._together(late, self.schema or pa.schema([]))
+        rows = self.set_aside()["late"]
+        self._late = []
+        return self._as_they_came(rows)
 
     def bad(self) -> pa.Table:
         """The rows that were diverted as bad, with `bad_reason`, since the last call."""
-        bad, self._bad = self._bad, []
-        schema = self.schema or pa.schema([])
-        return self._together(bad, schema.append(pa.field("bad_reason", pa.string())))
+        rows = self.set_aside()["bad"]
+        self._bad = []
+        return self._as_they_came(rows)
+
+    @property
+    def projection(self) -> Projection | None:
+        """What is computed of events before an engine sees them."""
+        if self._projection is None or self._projection[0] is not self.query:
+            self._projection = self.query, projection_of(self.query)
+        return self._projection[1]
+
+    def _as_they_came(self, rows: pa.Table) -> pa.Table:
+        return rows if self.projection is None else self.projection.without(rows)
 
     def _together(self, tables: list[pa.Table], schema: pa.Schema) -> pa.Table:
         """Rows of several batches, which may differ in columns that the query does not read."""
         return pa.concat_tables(tables or [schema.empty_table()], promote_options="permissive")
 
     def set_aside(self) -> dict[str, pa.Table]:
-        """Late and bad rows that were not fetched yet, without forgetting them."""
-        late, bad = self.late(), self.bad()
-        self.put_aside(late, bad)
-        return {"late": late, "bad": bad}
+        """Late and bad rows that were not fetched yet, with all columns, also those that were computed."""
+        schema = self.schema or pa.schema([])
+        late = [pa.Table.from_batches([batch]) for batch in self._late]
+        reasons = schema.append(pa.field("bad_reason", pa.string()))
+        return {"late": self._together(late, schema), "bad": self._together(self._bad, reasons)}
 
     def put_aside(self, late: pa.Table, bad: pa.Table) -> None:
         """Keep these rows until `late` and `bad` are called."""

@@ -12,6 +12,7 @@ of floats has several slices, its last bits may differ from those of a table.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,9 @@ import pyarrow as pa
 from windrow.engine import bounded
 from windrow.engine.intake.columns import batches, takeable, ticks_of
 from windrow.engine.operator import Operator
-from windrow.errors import DataError, UserFunctionError
+from windrow.engine.results import with_selected
+from windrow.errors import DataError, QueryError, UserFunctionError
+from windrow.expressions.building import is_computed
 from windrow.inputs.ordering import Rows, Survey, merged, most_waiting, parted
 from windrow.inputs.progress import Progress
 from windrow.inputs.sources import Source, require_alike, sources_of
@@ -28,7 +31,7 @@ from windrow.measure import Measure
 from windrow.options import OperatorOptions, RunOptions
 from windrow.schema import require_columns
 from windrow.span import Span
-from windrow.spec import QuerySpec
+from windrow.spec import NOTHING, QuerySpec
 
 # At most so many rows are taken in at once.
 BATCH = bounded.BATCH
@@ -50,10 +53,10 @@ def as_table(query: QuerySpec, events: Any) -> pa.Table:
     found = sources_of(events)
     if found is None:
         table = pa.Table.from_batches(batches(events))
-        require_columns(table.schema, query.columns)
-        return bounded.without_views(table.select(list(query.columns))).combine_chunks()
-    require_alike(found, query.columns)
-    tables = [pa.Table.from_batches(source.batches(query.columns)) for source in found]
+        require_columns(table.schema, query.source_columns)
+        return bounded.without_views(table.select(list(query.source_columns))).combine_chunks()
+    require_alike(found, query.source_columns)
+    tables = [pa.Table.from_batches(source.batches(query.source_columns)) for source in found]
     return bounded.without_views(pa.concat_tables(tables)).combine_chunks()
 
 
@@ -75,15 +78,19 @@ class _Run:
         self.sources = sources
         self.options = options
         self.progress = progress
-        self.columns = query.columns
+        self.columns = query.source_columns
         require_alike(sources, self.columns)
-        self.operator = Operator(query, OperatorOptions(on_bad=options.on_bad))
+        self.operator = Operator(replace(query, select=NOTHING), OperatorOptions(on_bad=options.on_bad))
 
     def answer(self) -> pa.Table:
         limit = self.options.memory_bytes // SHARE
         table, width = self._read_up_to(limit)
         if table is not None:
             return _over_data(self.query, table, self.options, self.progress)
+        if any(map(is_computed, self.query.time_columns)):
+            raise QueryError(
+                "the time is an expression: data that is larger than memory is read in the order of a column, so compute it into one before"
+            )
         most = max(1, int(limit / width))
         as_they_come = isinstance(self.query.time, Span) and self.query.time.id is not None
         if self.query.ordered or as_they_come:
@@ -182,7 +189,7 @@ class _Run:
             if self.query.ordered and operator.highest_time is not None:
                 found.append(operator.complete_to(operator.highest_time))
             self.progress.advance(len(rows.numbers))
-        return pa.concat_tables([*found, operator.finish()])
+        return with_selected(self.query.select, pa.concat_tables([*found, operator.finish()]))
 
 
 def _elsewhere(error: DataError, numbers: np.ndarray) -> DataError:

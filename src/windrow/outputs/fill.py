@@ -94,7 +94,7 @@ def _filled(
     columns: dict[str, pa.Array] = {name: table[name].take(pa.array(one[group])) for name in query.key}
     columns["window"] = window_column(np.full(total, number), list(query.windows))
     columns["start"], columns["end"] = measure.array(starts(place)), measure.array(ends(place))
-    for name in query.aggregates:
+    for name in (*query.aggregates, *query.select):
         column = table[name].take(carried)
         if value == 0 and _is_number(column.type):
             column = pc.if_else(pa.array(made), pa.scalar(0).cast(column.type), column)

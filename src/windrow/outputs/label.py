@@ -18,16 +18,23 @@ from windrow.aggregates.sequences import collect
 from windrow.engine import bounded
 from windrow.engine.intake.columns import ticks_of, whole
 from windrow.engine.operator import Operator
+from windrow.errors import QueryError
+from windrow.expressions.building import is_computed
 from windrow.measure import Measure
 from windrow.options import OperatorOptions
 from windrow.outputs.fill import numbered
 from windrow.outputs.rows import in_order, key_codes
-from windrow.spec import QuerySpec
+from windrow.spec import NOTHING, QuerySpec
 from windrow.windows.base import Periodic, Placement, Window, placements
 
 
 def label(query: QuerySpec, table: pa.Table) -> pa.Table:
     """As `Query.label`, for a table of events."""
+    query = replace(query, select=NOTHING)
+    if any(map(is_computed, query.time_columns)):
+        raise QueryError(
+            "the time is an expression: events are labelled by a column of time, so compute it into one before"
+        )
     columns: dict[str, Any] = {}
     for name, window in query.windows.items():
         found = _labels(replace(query, windows=MappingProxyType({name: window})), window, table)
@@ -41,7 +48,8 @@ def _labels(query: QuerySpec, window: Window, table: pa.Table) -> list[Any]:
     """Number, start and end of the window of each event; lists of these where an event may have several."""
     time = query.time_columns[0]
     measure = Measure(time, table.schema.field(time).type)
-    if isinstance(query.time, str) and window.layout == "aligned" and window.since is None:
+    is_plain = isinstance(query.time, str) and query.where is None and not query.key_expressions
+    if is_plain and window.layout == "aligned" and window.since is None:
         placed = placements(window, measure)
         if len(placed) == 1 and _is_side_by_side(placed[0]):
             return _computed(query, table, measure, placed[0])

@@ -20,7 +20,7 @@ def wide_names(query: QuerySpec) -> dict[str, tuple[str, str]]:
     """The columns that windows become: WINDOW_AGGREGATE; an error if two have one name."""
     names: dict[str, tuple[str, str]] = {}
     for window in query.windows:
-        for aggregate in query.aggregates:
+        for aggregate in (*query.aggregates, *query.select):
             name = f"{window}_{aggregate}"
             if name in names or name in (*query.key, "end"):
                 raise QueryError(

@@ -23,7 +23,7 @@ from typing import Any
 
 from windrow import aggregates, windows
 from windrow.errors import QueryError
-from windrow.pipelines.conditions import condition
+from windrow.expressions import Expr, expr
 from windrow.pipelines.document import SpecError, Value, together
 from windrow.span import learned
 from windrow.wording import choices, with_article
@@ -47,6 +47,10 @@ _PLAIN: dict[str, tuple[str, Callable[[Any], bool]]] = {
         lambda value: isinstance(value, (date, int, float)) and not isinstance(value, bool),
     ),
     "PredicateLike": ('a condition such as "speed > 80"', lambda value: isinstance(value, str)),
+    "ColumnLike": (
+        'a column, or an expression such as "price * quantity"',
+        lambda value: isinstance(value, str),
+    ),
 }
 
 
@@ -115,8 +119,8 @@ class Form:
         known = [_PLAIN[atom] for atom in atoms if atom in _PLAIN]
         if known and not any(fits(found) for _, fits in known):
             raise value.problem(f"{name} is {' or '.join(said for said, _ in known)}, not {found!r}")
-        if "PredicateLike" in atoms:
-            return _condition(value, found)
+        if "PredicateLike" in atoms or "ColumnLike" in atoms:
+            return column_like(value, found)
         return found
 
 
@@ -179,9 +183,10 @@ def _text_of(value: Value) -> str:
     return str(found).lower() if isinstance(found, bool) else str(found)
 
 
-def _condition(value: Value, text: str) -> Any:
+def column_like(value: Value, text: str) -> str | Expr:
+    """The column of that name, or the expression if the text is no plain name."""
     try:
-        return condition(text)
+        return text if text.isidentifier() else expr(text)
     except QueryError as problem:
         raise value.problem(str(problem)) from None
 

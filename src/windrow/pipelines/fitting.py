@@ -15,7 +15,9 @@ import pyarrow as pa
 
 from windrow.aggregates.count import count
 from windrow.engine.operator import Operator
+from windrow.engine.results import with_selected
 from windrow.errors import QueryError
+from windrow.expressions.building import column_name, sources_of
 from windrow.measure import Measure
 from windrow.options import SparkOptions
 from windrow.pipelines.columns import MOMENT, avro_columns, sql_columns
@@ -104,9 +106,10 @@ class _Fitting:
     def check(self, *, in_kafka: bool) -> None:
         self._check_names(IN_KAFKA if in_kafka else ())
         self._check_time()
-        keys = self.query.get("key")
-        for place, column in zip(_items(keys), self.query_parts.get("key", ()), strict=False):
-            self._check_part(place, (column,), "key", key=column)
+        self._check_keys()
+        if "where" in self.query_parts:
+            condition = column_name(self.query_parts["where"])
+            self._check_part(self.query["where"], (condition,), "where", where=condition)
         for name, window in self.query_parts.get("windows", {}).items():
             place = self.query["windows"].fields()[name]
             self._check_part(place, window.columns, f"window {name!r}", windows={name: window})
@@ -120,9 +123,22 @@ class _Fitting:
             self._has(self.found["dedupe"].mention(dedupe.id), (dedupe.id,))
         if not self.problems and not self.unread and "query" in self.parts:
             spec, place = self.parts["query"], self.found["query"]
-            self._prepared(place, key=spec.key, windows=spec.windows, aggregates=spec.aggregates)
+            key = {name: spec.key_expressions.get(name, name) for name in spec.key}
+            key = key if spec.key_expressions else spec.key
+            parts = {"windows": spec.windows, "aggregates": spec.aggregates}
+            self._prepared(place, key=key, where=spec.where, select=spec.select, **parts)
             buckets = self.query_parts.get("buckets", 16)
             _tried(place, self.problems, lambda: require_one_learner(spec.time, spec.key, buckets))
+
+    def _check_keys(self) -> None:
+        keys, place = self.query_parts.get("key", ()), self.query.get("key")
+        if isinstance(keys, Mapping):
+            assert place is not None
+            for name, value in keys.items():
+                self._check_part(place.fields()[name], (column_name(value),), "key", key={name: value})
+            return
+        for each, column in zip(_items(place), keys, strict=False):
+            self._check_part(each, (column,), "key", key=column)
 
     def _wrong(self, place: Value, sentence: str) -> None:
         self.problems += place.problem(sentence).problems
@@ -180,9 +196,11 @@ class _Fitting:
 
     def _check_part(self, place: Value, columns: tuple[str, ...], named: str, **parts: Any) -> None:
         if self._has(place, columns):
-            self._prepared(place.mention(columns[0]) if len(columns) == 1 else place, named, **parts)
+            read = {source for name in columns for source in sources_of(name)}
+            self._prepared(place.mention(read.pop()) if len(read) == 1 else place, named, **parts)
 
     def _has(self, place: Value, columns: tuple[str, ...]) -> bool:
+        columns = tuple(dict.fromkeys(source for name in columns for source in sources_of(name)))
         names = [*self.schema.names, *self.unread]
         for name in columns:
             if name not in names:
@@ -198,6 +216,8 @@ class _Fitting:
         windows: Any = None,
         aggregates: Any = None,
         options: Any = None,
+        where: Any = None,
+        select: Any = None,
     ) -> bool:
         """Whether an operator with these parts can be prepared for the columns."""
         first = self.time.start if isinstance(self.time, Span) else self.time
@@ -208,13 +228,16 @@ class _Fitting:
                 key,
                 windows or {_SOUND: Tumbling(unit, ZERO)},
                 aggregates or {_SOUND: count()},
+                where=where,
+                select=select,
             )
             operator = Operator(spec, SparkOptions(**(options or {})).for_operators)
             operator.prepare(self.schema)
+            result = with_selected(spec.select, operator.engines[0].result_schema.empty_table()).schema
         except QueryError as problem:
             self._wrong(place, str(problem).removeprefix(f"{named}: "))
             return False
-        unfit = [f for f in operator.engines[0].result_schema if self._is_unfit(f.type)]
+        unfit = [f for f in result if self._is_unfit(f.type)]
         if unfit:
             shown = ", ".join(f"{field.name!r} ({field.type})" for field in unfit)
             where = (

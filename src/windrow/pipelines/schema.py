@@ -26,7 +26,7 @@ from typing import Any
 
 from windrow.errors import QueryError
 from windrow.options import SparkOptions
-from windrow.pipelines.calls import AGGREGATES, WINDOWS, Form, call
+from windrow.pipelines.calls import AGGREGATES, WINDOWS, Form, call, column_like
 from windrow.pipelines.document import SpecError, Value, read, together
 from windrow.pipelines.fitting import misfits
 from windrow.pipelines.spec import (
@@ -49,7 +49,7 @@ from windrow.spec import QuerySpec
 _DECIDED = ("watermark", "metrics", "max_ahead")
 OPTIONS = [name for name in inspect.signature(SparkOptions).parameters if name not in _DECIDED]
 # Spark gives no order to rows, so none can be promised.
-QUERY_FIELDS = ("time", "key", "windows", "aggregates")
+QUERY_FIELDS = ("time", "key", "where", "windows", "aggregates", "select")
 _FIELDS = list(inspect.signature(Pipeline).parameters)
 _FIELDS.remove("options")  # they are fields of the query
 _NEEDED = ("source", "query", "sink", "watermark")
@@ -124,6 +124,8 @@ def _query(value: Value, query_parts: dict[str, Any]) -> QuerySpec:
     readers: dict[str, Callable[[Value], Any]] = {
         "time": _time,
         "key": _key,
+        "where": _expression,
+        "select": lambda v: together({n: partial(_expression, each) for n, each in v.fields().items()}),
         "windows": lambda v: _named(v, WINDOWS, problems, what="window"),
         "aggregates": lambda v: _named(v, AGGREGATES, problems, what="aggregate"),
     }
@@ -135,7 +137,12 @@ def _query(value: Value, query_parts: dict[str, Any]) -> QuerySpec:
         raise SpecError(problems)
     try:
         return QuerySpec.checked(
-            query_parts["time"], query_parts.get("key"), query_parts["windows"], query_parts["aggregates"]
+            query_parts["time"],
+            query_parts.get("key"),
+            query_parts["windows"],
+            query_parts["aggregates"],
+            where=query_parts.get("where"),
+            select=query_parts.get("select"),
         )
     except QueryError as problem:
         raise value.problem(str(problem)) from None
@@ -145,7 +152,13 @@ def _time(value: Value) -> Any:
     return call(value, {"span": span}, what="time") if value.is_mapping else value.text("the time column")
 
 
-def _key(value: Value) -> list[str]:
+def _expression(value: Value) -> Any:
+    return column_like(value, value.text("an expression"))
+
+
+def _key(value: Value) -> Any:
+    if value.is_mapping:
+        return {name: _expression(each) for name, each in value.fields().items()}
     columns = value.items() if value.is_list else [value]
     return [column.text("a key column") for column in columns]
 

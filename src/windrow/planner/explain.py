@@ -10,6 +10,7 @@ import pyarrow as pa
 from windrow.aggregates.base import Aggregate, Bound, Multiset, Scalars, Sequence, Sketch
 from windrow.aggregates.count import Count
 from windrow.errors import QueryError
+from windrow.expressions.building import shown
 from windrow.measure import Measure
 from windrow.planner import spanning
 from windrow.planner.merging import estimates, possible, steady_load, width_of
@@ -28,10 +29,10 @@ Exact = Callable[[Bound], bool]
 def explain(plan: Plan, *, exact: Exact) -> str:
     """A plan in words; `exact` says of an aggregate whether its partials can be taken out again without a trace."""
     query = plan.query
-    time = query.time if isinstance(query.time, Span) else repr(query.time)
+    time = query.time if isinstance(query.time, Span) else repr(shown(query.time))
     keys = f", per {', '.join(query.key)}" if query.key else ""
     windows, aggregates = _count(len(query.windows), "window"), _count(len(query.aggregates), "aggregate")
-    lines = [f"{windows}, {aggregates}, one pass over {time}{keys}"]
+    lines = [f"{windows}, {aggregates}, one pass over {time}{keys}", *_computed(query)]
     for number, part in enumerate(plan.parts, 1):
         which = "all share the same slices"
         if len(plan.parts) > 1:
@@ -40,6 +41,13 @@ def explain(plan: Plan, *, exact: Exact) -> str:
         lines += _shared(part, placed, which) + _kept(part, exact) + _spans(part, exact)
         lines += _sizes(part, placed, exact) + _decisions(part)
     return "\n".join(lines)
+
+
+def _computed(query: QuerySpec) -> list[str]:
+    """What is computed of events before, and of results behind; columns of aggregates and windows say it themselves."""
+    lines = [] if query.where is None else [f"  events    where {shown(query.where)}"]
+    lines += [f"  key       {name} = {shown(source)}" for name, source in query.key_expressions.items()]
+    return lines + [f"  result    {name} = {shown(source)}" for name, source in query.select.items()]
 
 
 def _copies(part: Part, bound: Bound, exact: Exact) -> int:
@@ -110,7 +118,7 @@ def _kept(part: Part, exact: Exact) -> list[str]:
     if part.options.mode == "update" and part.kind == "aligned":
         lines.append(f"  {'number of late events':<26} {_times(_presences(part), 8):<10} for revisions")
     for (what, columns), (names, bound) in _partials(part).items():
-        label = f"{what} of {', '.join(columns)}" if columns else what
+        label = f"{what} of {', '.join(map(str, columns))}" if columns else what
         size = "by type" if bound is None else _size(part, bound, exact)
         lines.append(f"  {label:<26} {size:<10} for {', '.join(names)}")
     return lines

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from windrow.engine.intake.projection import REASON, projected
 from windrow.engine.operator import Operator
 from windrow.errors import QueryError
 from windrow.options import SparkOptions
 from windrow.span import Span, require_one_learner
 from windrow.spark import jvm_windows, pushdown
 from windrow.spark.compatibility import spark_schema
+from windrow.spark.expressions import computed, selected
 from windrow.spark.gather import gather, gather_latest, gather_slices
 from windrow.spark.open_events import LATEST, opens
 from windrow.spark.paths import Path, choose
@@ -20,7 +23,6 @@ from windrow.spark.schema import (
     arrow_schema,
     named,
     require_dataframe,
-    require_names,
     require_watermark,
     result_schema,
 )
@@ -44,14 +46,18 @@ class Plan:
     task: Task
     path: Path
     options: SparkOptions
+    events: DataFrame
 
 
 def on_spark(query: QuerySpec, df: DataFrame, options: SparkOptions) -> DataFrame:
     """The windows of a DataFrame, as a DataFrame: the work of `Query.on_spark`."""
     plan = fit(query, df, options)
+    df = plan.events
     if plan.path.push_down:
-        return _pushed_down(df, plan)
-    return _stream(df, plan) if plan.path.streaming else _batch(df, plan)
+        windows = _pushed_down(df, plan)
+    else:
+        windows = _stream(df, plan) if plan.path.streaming else _batch(df, plan)
+    return selected(query, plan.task.result, windows)
 
 
 def fit(query: QuerySpec, df: DataFrame, options: SparkOptions) -> Plan:
@@ -59,20 +65,20 @@ def fit(query: QuerySpec, df: DataFrame, options: SparkOptions) -> Plan:
     settings = options.for_operators
     require_dataframe(df)
     # Rows come from many partitions: no order of theirs can be promised.
-    query = replace(query, ordered=False)
-    read = [*query.time_columns, *query.key]
-    read += [c for window in query.windows.values() for c in window.columns]
-    read += [c for aggregate in query.aggregates.values() for c in aggregate.columns]
-    require_names(df, read)
-    names = df.columns if options.side_rows else list(dict.fromkeys(read))
+    query, given = replace(query, ordered=False), df.columns
+    df = computed(query, df, diverts=settings.on_bad == "divert")
+    query = projected(query)
+    read = [*query.columns, *(name for name in df.columns if name == REASON)]
+    names = list(dict.fromkeys([*(given if options.side_rows else ()), *read]))
     schema = arrow_schema(df.schema, names)
+    row = pa.schema([schema.field(name) for name in given if name in names])
     if df.isStreaming:
         _check_stream(query, df, options)
     elif settings.max_ahead is not None:
         raise QueryError("max_ahead is for streams: in a batch, no watermark says what is too far ahead")
     operator = Operator(query, settings)
     operator.prepare(schema)
-    result = result_schema(operator.engines[0].result_schema, schema, side_rows=options.side_rows)
+    result = result_schema(operator.engines[0].result_schema, row, side_rows=options.side_rows)
     path = choose(
         query,
         settings,
@@ -84,7 +90,7 @@ def fit(query: QuerySpec, df: DataFrame, options: SparkOptions) -> Plan:
     )
     buckets = options.buckets if query.key else 1
     task = Task(query, settings, schema, result, path.combine, options.side_rows, buckets)
-    return Plan(task, path, options)
+    return Plan(task, path, options, df)
 
 
 def _ending(query: QuerySpec) -> str:

@@ -1,6 +1,7 @@
 """A condition on events, for punctuated and threshold windows.
 
     "is_stop"                    a boolean column
+    "speed > 80"                 an expression, as text or made of wr.col
     pc.field("speed") > 80       an expression of pyarrow.compute
     lambda speed: speed > 80     a function whose parameters are columns
 
@@ -19,10 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.errors import QueryError
+from windrow.expressions.building import Expr, condition_name
 from windrow.windows.arguments import require_column
 from windrow.windows.functions import label, parameters_of
 
-PredicateLike: TypeAlias = "str | pc.Expression | Callable[..., Any]"
+PredicateLike: TypeAlias = "str | Expr | pc.Expression | Callable[..., Any]"
 
 _ENTRY = re.compile(r"^(\w+): '(.*?)'$(?=\n\w+: '|\s*\Z)", re.MULTILINE | re.DOTALL)
 
@@ -52,7 +54,7 @@ class Predicate:
 
     def __str__(self) -> str:
         if self.column is not None:
-            return self.column
+            return str(self.column)
         if self.expression is not None:
             return " ".join(str(self.expression).split())
         assert self.function is not None
@@ -71,14 +73,16 @@ def parse_predicate(value: PredicateLike | Predicate, *, what: str) -> Predicate
     """
     if isinstance(value, Predicate):
         return value
-    if isinstance(value, str):
-        column = require_column(value, what=what)
+    if isinstance(value, (str, Expr)):
+        column = condition_name(
+            value if isinstance(value, Expr) else require_column(value, what=what), what=what
+        )
         return Predicate(column, None, None, (column,))
     if isinstance(value, pc.Expression):
         return Predicate(None, value, None, _fields(value, what))
     if not callable(value):
         raise QueryError(
-            f"{what} must be the name of a boolean column, an expression of pyarrow.compute or "
+            f"{what} must be the name of a boolean column, a condition as text, an expression or "
             f"a function of columns, not {type(value).__name__}"
         )
     columns = parameters_of(value, what=what)

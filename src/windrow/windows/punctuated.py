@@ -79,8 +79,8 @@ def punctuated(
 ) -> Punctuated:
     """Windows between marks in the stream.
 
-    A mark is the name of a boolean column, an expression of `pyarrow.compute`, or a function whose parameters
-    are columns.
+    A mark is the name of a boolean column, a condition as text or made of `col`, an expression of `pyarrow.compute`, or a function whose
+    parameters are columns.
 
     Parameters
     ----------
@@ -104,11 +104,10 @@ def punctuated(
     Examples
     --------
     >>> import windrow as wr
-    >>> import pyarrow.compute as pc
     >>> str(wr.punctuated(where="new_shift"))
     'punctuated where new_shift'
-    >>> str(wr.punctuated(start=pc.field("gear") == 1, end="parked"))
-    'punctuated from (gear == 1) to parked'
+    >>> str(wr.punctuated(start="gear = 1", end="parked"))
+    'punctuated from gear = 1 to parked'
     """
     if where is not None and (start is not None or end is not None):
         raise QueryError("punctuated takes either where, or start and end, not both")

@@ -2,7 +2,7 @@
 
     speed     70   85   90   82   60   95   75
     events    o    o    o    o    o    o    o
-                   |--------------|    |----|          threshold(pc.field("speed") > 80)
+                   |--------------|    |----|          threshold("speed > 80")
 
 A window is a maximal run of consecutive events of the key for which the condition holds. It starts
 with the first of them and ends at the time of the first event for which it does not hold. Short
@@ -77,8 +77,8 @@ def threshold(
     Parameters
     ----------
     where
-        The name of a boolean column, an expression of `pyarrow.compute`, or a function whose parameters are
-        columns.
+        The name of a boolean column, a condition as text or made of `col`, an expression of `pyarrow.compute`, or a function whose
+        parameters are columns.
     at_least
         Windows shorter than this are left out: a duration, a `timedelta`, or a plain number. None (default)
         keeps all.
@@ -98,9 +98,8 @@ def threshold(
     Examples
     --------
     >>> import windrow as wr
-    >>> import pyarrow.compute as pc
-    >>> str(wr.threshold(pc.field("speed") > 80, at_least="10 seconds"))
-    'threshold (speed > 80) for at least 10 seconds'
+    >>> str(wr.threshold("speed > 80 and not parked", at_least="10 seconds"))
+    'threshold speed > 80 AND NOT parked for at least 10 seconds'
     """
     least = None
     if at_least is not None:

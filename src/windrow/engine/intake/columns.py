@@ -229,14 +229,14 @@ class Coder:
 
         Rows that are `oversized` must have been taken out.
         """
-        if self._is_settled and not array.null_count:
-            if self._wide:
-                return raw(array, np.int64), None, None
-            return _doubles(array), None, None
+        if self._is_settled:
+            # What a buffer holds where the array is null is anything, but it is a number, and nobody reads it.
+            present = _present(array) if array.null_count else None
+            return raw(array, np.int64) if self._wide else _doubles(array), present, None
         array = settled(array)
         present = None
         if array.null_count:
-            present = np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
+            present = _present(array)
         if self.text:
             codes, moved = self._ranks(array)
             return codes, present, moved
@@ -245,10 +245,6 @@ class Coder:
             return np.ascontiguousarray(halves[0::2]), present, None
         if array.null_count:
             array = array.fill_null(False if pa.types.is_boolean(array.type) else _zero(array.type))
-        if self._wide:
-            return raw(array, np.int64), present, None
-        if pa.types.is_floating(array.type):
-            return _doubles(array), present, None
         if pa.types.is_date32(array.type):
             array = array.cast(pa.int32())
         return array.cast(pa.int64()).to_numpy(zero_copy_only=False), present, None
@@ -297,11 +293,14 @@ class Coder:
         return pa.array(codes, mask=mask).cast(self.type)
 
 
+def _present(array: pa.Array) -> np.ndarray:
+    """The rows that are not null."""
+    return np.flatnonzero(array.is_valid().to_numpy(zero_copy_only=False))
+
+
 def _doubles(array: pa.Array) -> np.ndarray:
     """Floats of any width as float64."""
-    wide = array if pa.types.is_float64(array.type) else array.cast(pa.float64())
-    values: np.ndarray = wide.to_numpy(zero_copy_only=False)
-    return values
+    return raw(array if pa.types.is_float64(array.type) else array.cast(pa.float64()), np.float64)
 
 
 def _zero(type_: pa.DataType) -> pa.Scalar:

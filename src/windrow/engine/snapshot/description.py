@@ -31,6 +31,7 @@ from windrow.engine.sequence.user_step import UserStepped
 from windrow.engine.snapshot.parts import duration_of, point_of
 from windrow.engine.snapshot.plan import identity
 from windrow.errors import StateError
+from windrow.expressions.building import shown
 from windrow.measure import Point, parse_point
 from windrow.spec import QuerySpec
 from windrow.windows.base import Window
@@ -59,6 +60,8 @@ def described(operator: OperatorState) -> dict[str, Any]:
         "time_hash": _hash(repr(query.time)),
         "key": list(query.key),
         "ordered": query.ordered,
+        "where": query.where,
+        "key_expressions": dict(query.key_expressions),
         "windows": {name: _entry(query.windows[name], fields) for name, fields in windows.items()},
         "aggregates": {name: _entry(query.aggregates[name], fields) for name, fields in aggregates.items()},
     }
@@ -146,6 +149,12 @@ def _differences(about: Mapping[str, Any], query: QuerySpec) -> Iterator[str]:
         yield f"the time was {about['time']}, is {query.time}{' with other options' if same else ''}"
     if about["ordered"] != query.ordered:
         yield f"ordered was {about['ordered']}, is {query.ordered}"
+    if about.get("where") != query.where:
+        before, now = (name and shown(name) for name in (about.get("where"), query.where))
+        yield f"the filter was {before or 'none'}, is {now or 'none'}"
+    for name in query.key:
+        if about.get("key_expressions", {}).get(name) != query.key_expressions.get(name):
+            yield f"key {name!r} was computed otherwise"
     for what, specs in (("window", query.windows), ("aggregate", query.aggregates)):
         for name, spec in specs.items():
             old = about[what + "s"].get(name)

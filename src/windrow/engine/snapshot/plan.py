@@ -16,6 +16,8 @@ def plan_hash(query: QuerySpec) -> bytes:
     parts = [time, repr(query.key), repr(query.ordered)]
     parts += [f"{name}={identity(window)}" for name, window in query.windows.items()]
     parts += [f"{name}={identity(aggregate)}" for name, aggregate in query.aggregates.items()]
+    parts += [f"{name} is {source}" for name, source in query.key_expressions.items()]
+    parts += [] if query.where is None else [f"where {str.__str__(query.where)}"]
     return hashlib.sha256("\n".join(parts).encode()).digest()
 
 
