@@ -77,7 +77,7 @@ def seconds_and_bytes(path: Path, memory: str, *, survey: bool = False) -> tuple
 
 
 def measure(scale: Scale) -> list[Table]:
-    rows = 2 * scale.events
+    rows = scale.events
     lines = []
     with tempfile.TemporaryDirectory() as folder:
         for order in ORDERS:

@@ -86,7 +86,19 @@ SAID_AGGREGATES: dict[str, tuple[str, wr.Aggregate]] = {
     **{
         name: (f"{{{name}: a}}", getattr(wr, name)("a"))
         for name in (
-            *("collect", "distinct", "first", "geometric_mean", "increase", "kurtosis", "last", "m4", "max"),
+            *(
+                "collect",
+                "collect_distinct",
+                "sum_distinct",
+                "distinct",
+                "first",
+                "geometric_mean",
+                "increase",
+                "kurtosis",
+                "last",
+                "m4",
+                "max",
+            ),
             *("max_count", "mean", "median", "min", "min_count", "mode", "range", "skewness", "sum"),
         )
     },

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from functools import reduce
-from itertools import pairwise
+from itertools import groupby, pairwise
 from operator import and_, or_, xor
 from typing import Any
 
@@ -32,6 +32,7 @@ from windrow.aggregates.base import Aggregate
 from windrow.aggregates.bits import Bits
 from windrow.aggregates.count import Count
 from windrow.aggregates.distinct import Distinct
+from windrow.aggregates.distinct_values import CollectDistinct, SumDistinct
 from windrow.aggregates.extremes import Extreme, ExtremeCount
 from windrow.aggregates.first_last import FirstLast
 from windrow.aggregates.geometric_mean import GeometricMean
@@ -320,6 +321,15 @@ def _regression(aggregate: Regression, rows: Rows) -> dict[str, float] | None:
     return {"slope": rounded(slope), "intercept": rounded(means[0] - slope * means[1]), "r2": rounded(fit)}
 
 
+def _collect_distinct(aggregate: CollectDistinct, rows: Rows) -> list[Any] | None:
+    return [next(same_ones) for _, same_ones in groupby(sorted(column(rows), key=order), key=order)] or None
+
+
+def _sum_distinct(aggregate: SumDistinct, rows: Rows) -> Any:
+    values = list({order(x): x for x in column(rows)}.values())
+    return exact_sum(values) if values else None
+
+
 def _increase(aggregate: Increase, rows: Rows) -> Any:
     if len(rows) < 2:
         return None
@@ -352,6 +362,7 @@ EXACT: dict[type[Aggregate], Reference] = {
     Bits: Reference(_bits),
     Collect: Reference(_collect),
     Concat: Reference(_concat),
+    CollectDistinct: Reference(_collect_distinct),
     Count: Reference(_count),
     Distinct: Reference(_distinct),
     Extreme: Reference(_extreme),
@@ -370,6 +381,7 @@ EXACT: dict[type[Aggregate], Reference] = {
     Regression: Reference(_regression, tolerance.regression),
     Shape: Reference(_shape, tolerance.shape),
     Sum: Reference(_sum, tolerance.float_sum),
+    SumDistinct: Reference(_sum_distinct, tolerance.plain_sum),
     TopK: Reference(_top_k),
     Truth: Reference(_truth),
     UserAggregate: Reference(_user, tolerance.user),

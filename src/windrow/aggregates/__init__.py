@@ -6,6 +6,7 @@ from windrow.aggregates.bits import bit_and, bit_or, bit_xor
 from windrow.aggregates.bloom_filter import bloom_filter
 from windrow.aggregates.count import count
 from windrow.aggregates.distinct import distinct
+from windrow.aggregates.distinct_values import collect_distinct, sum_distinct
 from windrow.aggregates.extremes import max_ as max
 from windrow.aggregates.extremes import max_count, min_count
 from windrow.aggregates.extremes import min_ as min
@@ -48,6 +49,7 @@ __all__ = [
     "bit_xor",
     "bloom_filter",
     "collect",
+    "collect_distinct",
     "concat",
     "correlation",
     "count",
@@ -78,6 +80,7 @@ __all__ = [
     "slope",
     "stddev",
     "sum",
+    "sum_distinct",
     "tdigest_quantile",
     "top_k",
     "variance",

@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from windrow.aggregates.base import Bound, Field, Scalars
 from windrow.aggregates.distinct import CountDistinct
+from windrow.aggregates.distinct_values import DistinctValues
 from windrow.aggregates.quantile import Ranks
 from windrow.aggregates.top_k import MostFrequent
 from windrow.compiling.tiers import jit
@@ -240,6 +241,18 @@ def count_distinct(window, key, first, last, slots, stride, offset, length, valu
 
 
 @jit
+def distinct_values(window, key, first, last, slots, stride, offset, length, values, upto, offsets):  # type: ignore[no-untyped-def]
+    """The distinct values of each row; those of row i from place `offsets[i]` on."""
+    out = np.empty(offsets[-1], np.int64)
+    for i in range(window.shape[0]):
+        w = window[i]
+        found, _ = merged_runs(first[w], last[w], key[i], slots, stride, offset, length, values, upto)
+        for j in range(found.shape[0]):
+            out[offsets[i] + j] = found[j]
+    return out
+
+
+@jit
 def most_frequent(window, key, first, last, slots, stride, offset, length, values, upto, k):  # type: ignore[no-untyped-def]
     """The k most frequent values of each row; row i has places i*k .. and `size[i]` of them."""
     rows = window.shape[0]
@@ -382,6 +395,10 @@ class Multisets:
         assert bound.build is not None
         if isinstance(finish, CountDistinct):
             return bound.build([count_distinct(*where)], np.ones(len(window), bool), decoders)
+        if isinstance(finish, DistinctValues):
+            offsets = np.concatenate([[0], np.cumsum(count_distinct(*where))])
+            found = distinct_values(*where, offsets)
+            return bound.build(offsets, from_ordinals(found, self.floating), decoders)
         if isinstance(finish, MostFrequent):
             k = min(finish.k, int(window_counts(*where[:6], self.n).max(initial=1)))
             value, times, size = most_frequent(*where, k)
