@@ -27,6 +27,8 @@ def no_such_column(name: str, names: Sequence[str]) -> str:
     >>> no_such_column("usr", ["ts", "user"])
     "there is no column 'usr'; did you mean 'user'? The columns are 'ts', 'user'"
     """
+    if name.startswith("= "):
+        return f"only queries compute expressions: compute {name.removeprefix('= ')!r} into a column before"
     if not names:
         return f"there is no column {name!r}, nor any other"
     meant = did_you_mean(name, names)

@@ -16,6 +16,7 @@ import pytest
 import windrow as wr
 from windrow.expressions.building import column_name
 from windrow.expressions.formula import evaluate
+from windrow.rolling import Rolling
 
 EVENTS = pa.table(
     {
@@ -175,3 +176,11 @@ def test_the_bounds_of_every_width_overflow_where_python_says_so() -> None:
                 else:
                     with pytest.raises(wr.DataError, match="overflows"):
                         evaluate([f"= a {sign} b"], table)
+
+
+def test_what_computes_no_expressions_says_so() -> None:
+    rolling = Rolling(wr.sum(wr.expr("x * 2")), rows=2)
+    with pytest.raises(
+        wr.QueryError, match=r"only queries compute expressions: compute 'x \* 2' into a column before"
+    ):
+        rolling.process(pa.table({"t": [1, 2], "x": [1, 2]}))

@@ -360,6 +360,37 @@ def test_a_condition_holds_where_python_says_so(text: str, a: int, b: int) -> No
     ]
 
 
+def test_a_file_says_expressions_filters_and_columns_of_the_result_as_text(write: Any) -> None:
+    said = """\
+  key: {who: upper(user), large: amount > 100}
+  where: amount is not null and user <> 'test'
+  windows: {1m: {tumbling: 1 minute}}
+  aggregates: {n: count, twice: {sum: amount * 2, where: amount > 1}, most: {argmax: user, by: abs(amount)}}
+  select: {mean: twice / n}
+"""
+    plain = SOUND[SOUND.index("  key:") : SOUND.index("sink:")]
+    assert load(write(SOUND.replace(plain, said))).query == wr.query(
+        time="ts",
+        key={"who": wr.expr("upper(user)"), "large": wr.col("amount") > 100},
+        where="amount is not null and user <> 'test'",
+        windows={"1m": wr.tumbling("1 minute")},
+        aggregates={
+            "n": wr.count(),
+            "twice": wr.sum(wr.col("amount") * 2, where="amount > 1"),
+            "most": wr.argmax("user", by=wr.expr("abs(amount)")),
+        },
+        select={"mean": "twice / n"},
+    )
+    for old, new, wrong in (
+        ("amount * 2", "amuont * 2", "there is no column 'amuont'; did you mean 'amount'"),
+        ("upper(user)", "upr(user)", "there is no function 'upr'; did you mean 'upper'"),
+        ("twice / n", "twice / m", "there is no column 'm'"),
+        ("amount is not null", "amount + 1", "and takes conditions"),
+    ):
+        (problem,) = problems(write(SOUND.replace(plain, said.replace(old, new))))
+        assert wrong in problem
+
+
 def test_the_schema_page_of_the_module_is_sound(write: Any) -> None:
     import windrow.pipelines.schema as module
 
