@@ -1,6 +1,7 @@
 # Everything a newcomer needs: `make demo` and `make test`. The first call sets up .venv by itself.
 #
 #   make demo      a year of flights, three windows, one pass: a table and a chart in out/
+#   make dashboard the flights of a year in a minute, in a browser: charts that zoom by windows of the running query
 #   make demo-spark   the same as a Spark streaming job, compared with the embedded answer
 #   make test      all tests, docstring and README examples included; the same examples in every run
 #   make test-nightly   the same with new examples, ten times as many, and all variants on Spark
@@ -10,9 +11,10 @@
 #   make bench-pipelines   from Kafka to Kafka, beside Spark's own window; five minutes for each pipeline
 #   make check     format, lint, types, import contract
 #   make docs      the documentation as a site, in out/site; links are checked
-#   make picture   redraws the pictures of the README and of docs/spans.md
+#   make picture   redraws the pictures of the README and of docs; those of the dashboard need `make browser`
 #   make kafka     fetches Spark's connector for Kafka and a broker for the tests
 #   make postgres  sees to a PostgreSQL server for the tests
+#   make browser   sees to Chromium and its driver for the tests
 #   make clean     removes what the other targets made, .venv included
 
 PYTHON ?= python3
@@ -23,7 +25,7 @@ READY := .venv/ready
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-spark test test-nightly test-versions java kafka postgres bench bench-spark bench-pipelines check docs picture clean
+.PHONY: help demo dashboard demo-spark test test-nightly test-versions java kafka postgres browser bench bench-spark bench-pipelines check docs picture clean
 
 help:
 	@sed -n 's/^#   //p' Makefile
@@ -31,10 +33,13 @@ help:
 demo: $(READY)
 	@$(PY) examples/flights.py --out out
 
+dashboard: $(READY)
+	@$(PY) examples/dashboard.py
+
 demo-spark: $(READY) java
 	@$(PY) examples/flights_on_spark.py
 
-test: $(READY) java
+test: $(READY) java browser
 	@$(MAKE) --no-print-directory -j 3 kafka postgres .venv/spark.jsa
 	@$(PY) -m pytest -q -n 3 --dist loadfile --no-loadscope-reorder --durations=25
 
@@ -71,6 +76,13 @@ postgres:
 			&& apt-get -qq update && apt-get -qq install -y --no-install-recommends postgresql > /dev/null; } \
 		|| { echo "the tests need a PostgreSQL server: install it (on Debian and Ubuntu: apt install postgresql)" >&2; exit 1; }
 
+# A prerequisite beside Java and not beside PostgreSQL, as apt runs once at a time.
+browser:
+	@{ command -v chromium && command -v chromedriver; } > /dev/null \
+		|| { command -v apt-get > /dev/null && [ "$$(id -u)" = 0 ] \
+			&& apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium chromium-driver > /dev/null; } \
+		|| { echo "the tests need Chromium and its driver: install them (on Debian and Ubuntu: apt install chromium chromium-driver)" >&2; exit 1; }
+
 # Spark's classes as a JVM has them in memory: tests start many, and each starts in half the time.
 .venv/spark.jsa: tests/small_spark.py $(READY) | java
 	@$(PY) tests/small_spark.py > .venv/archive.log 2>&1 || { cat .venv/archive.log >&2; exit 1; }
@@ -91,6 +103,8 @@ picture: $(READY)
 	@$(PY) examples/flights.py --out docs/pictures > /dev/null
 	@$(PY) docs/pictures/slices.py
 	@$(PY) docs/pictures/spans.py
+	@$(PY) docs/pictures/plots.py
+	@$(PY) docs/pictures/dashboard.py
 
 $(READY): pyproject.toml constraints.txt
 	@command -v "$(PYTHON)" > /dev/null \

@@ -30,6 +30,8 @@ PAGES = sorted((ROOT / "docs").glob("*.md"))
         ("policies.md", 15),
         ("testing.md", 3),
         ("index.md", 2),
+        ("plots.md", 4),
+        ("dashboard.md", 1),
     ],
 )
 def test_the_python_blocks_of_a_page_print_what_follows_them(name, least):

@@ -38,7 +38,7 @@ print(sum(len(loop.stats.cache_hits) for loop in loops) > 5, sum(sum(loop.stats.
 @pytest.mark.parametrize("portable", [False, True])
 def test_a_query_that_was_warmed_compiles_nothing(tmp_path, monkeypatch, portable):
     (tmp_path / "query.yaml").write_text(PIPELINE)
-    command = [sys.executable, "-W", "error", "-m", "windrow.cli", "warm", str(tmp_path / "query.yaml")]
+    command = [sys.executable, "-W", "error", "-m", "windrow", "warm", str(tmp_path / "query.yaml")]
     carried, own = tmp_path / "carried", tmp_path / "own"
     where = {"WINDROW_CACHE_DIR": str(own if portable else carried), "WINDROW_TIER": "auto"}
     more = ["--portable", str(carried)] if portable else []

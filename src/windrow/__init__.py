@@ -19,6 +19,8 @@ from windrow import aggregates, windows
 from windrow.aggregates import *  # noqa: F403 (one list of their names is enough)
 from windrow.errors import DataError, LimitError, QueryError, StateError, UserFunctionError, WindrowError
 from windrow.expressions import Expr, col, expr, lit
+from windrow.live import dashboard
+from windrow.plots import plot
 from windrow.query import Query, query
 from windrow.span import Span, learned, span
 from windrow.statements import sql
@@ -46,9 +48,11 @@ __all__ = [
     "UserFunctionError",
     "WindrowError",
     "col",
+    "dashboard",
     "expr",
     "learned",
     "lit",
+    "plot",
     "query",
     "span",
     "sql",

@@ -20,13 +20,18 @@ from windrow.spec import QuerySpec
 from windrow.windows.base import Window
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from pyspark.sql import DataFrame
 
     from windrow.engine.operator import Operator
+    from windrow.planner.explain import Explanation
 
 
 class Query(QuerySpec):
     """A query that can be run; made by `query`."""
+
+    def _repr_html_(self) -> str:
+        return self.explain()._repr_html_()
 
     def run(
         self,
@@ -111,6 +116,40 @@ class Query(QuerySpec):
         from windrow.outputs.label import label
 
         return label(self, as_table(self, events))
+
+    def plot(
+        self,
+        events: Any,
+        *,
+        kind: str = "auto",
+        window: str | Sequence[str] | None = None,
+        aggregate: str | Sequence[str] | None = None,
+        theme: str = "auto",
+        title: str | None = None,
+    ) -> Figure:
+        """A picture of the answer over bounded data: `windrow.plot` of what `run` returns.
+
+        Parameters
+        ----------
+        events
+            As for `run`.
+        kind, window, aggregate, theme, title
+            As for `windrow.plot`.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Shown by a notebook as it is; `figure.savefig("out.png")` writes it.
+
+        Examples
+        --------
+        >>> import windrow as wr, pyarrow as pa
+        >>> q = wr.query(time="ts", windows={"w": wr.session(3)}, aggregates={"n": wr.count()})
+        >>> figure = q.plot(pa.table({"ts": [1, 2, 7, 15, 16]}), kind="bars", theme="dark")
+        """
+        from windrow.plots import plot
+
+        return plot(self.run(events), kind=kind, window=window, aggregate=aggregate, theme=theme, title=title)
 
     @keywords_of(OperatorOptions)
     def operator(self, options: OperatorOptions) -> Operator:
@@ -226,7 +265,7 @@ class Query(QuerySpec):
         engine: str = "embedded",
         df: DataFrame | None = None,
         **options: Any,
-    ) -> str:
+    ) -> Explanation:
         """What is shared, what is kept and why, as a short text.
 
         Parameters
@@ -247,6 +286,8 @@ class Query(QuerySpec):
         >>> q = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"n": wr.count()})
         >>> print(q.explain().splitlines()[0])
         1 window, 1 aggregate, one pass over 'ts'
+        >>> q.explain().picture.startswith("<svg")
+        True
         """
         from windrow.engine.functions.store_compatibility import has_exact_inverse
         from windrow.engine.intake.projection import projection_of

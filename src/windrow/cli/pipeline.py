@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
+import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from windrow.cli.check import check_pipeline
 from windrow.cli.stopping import follow, signals
 from windrow.errors import QueryError
 from windrow.pipelines.schema import load
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FAILED = 1
+INTERRUPTED = 128 + signal.SIGINT
 # What windrow says on a worker is somewhere in a long report of Spark's.
 _OWN_ERROR = re.compile(r"^(?:\S*\.)?errors\.\w+Error: (.*)$", re.MULTILINE)
 
@@ -40,15 +43,18 @@ class Command:
 
 def pipeline_command(command: Command) -> int:
     """Check the file, and run what it says."""
-    pipeline = load(command.file)
     if command.check:
-        query = pipeline.query
-        unknown = getattr(pipeline.source, "schema", None) is None
-        print(
-            f"{command.file} is sound: {_counted(len(query.windows), 'window')}, {_counted(len(query.aggregates), 'aggregate')}"
-            + ("; its source declares no columns, so none were checked" if unknown else "")
-        )
+        print(check_pipeline(command.file))
         return 0
+    pipeline = load(command.file)
+    try:
+        return _started(command, pipeline)
+    except KeyboardInterrupt:
+        _say("stopped before the pipeline had begun")
+        return INTERRUPTED
+
+
+def _started(command: Command, pipeline: Pipeline) -> int:
     # PySpark takes a second to load: whatever is wrong with the file is reported before.
     from windrow.pipelines.run import session
 
@@ -111,10 +117,6 @@ def _reason(problem: PySparkException, checkpoint: str | None) -> str:
     if own or checkpoint is None:
         return str(own[-1]) if own else str(problem).strip().partition("\n")[0]
     return str(plainly(problem, checkpoint=checkpoint))
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _say(sentence: str) -> None:

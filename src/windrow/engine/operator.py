@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from html import escape
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from windrow.engine.engines import AnyEngine
     from windrow.engine.spanning.lifespans import BadRowReasons
     from windrow.engine.spanning.span_input import SpanInput
+    from windrow.planner.explain import Explanation
 
 
 class Operator(OperatorState):
@@ -496,7 +498,16 @@ class Operator(OperatorState):
             watermark=None if self.watermark is None else self.measure.scalar(self.watermark),
         )
 
-    def explain(self) -> str:
+    def _repr_html_(self) -> str:
+        counted = vars(self.metrics()).items()
+        cells = "".join(
+            f"<td>{'-' if value is None else escape(f'{value:,}' if isinstance(value, int) else str(value))}</td>"
+            for _, value in counted
+        )
+        heads = "".join(f"<th>{name.replace('_', ' ')}</th>" for name, _ in counted)
+        return f"<table><tr>{heads}</tr><tr>{cells}</tr></table>{self.explain()._repr_html_()}"
+
+    def explain(self) -> Explanation:
         """What is shared and kept now, and why: as `Query.explain`, of windows and aggregates that came and went.
 
         Examples

@@ -179,6 +179,12 @@ def read(path: str | os.PathLike[str]) -> Value:
     return Value(file, "", node)
 
 
+def place_of(file: str, problem: str) -> tuple[int, int, str]:
+    """The line and the column of a problem, and what it says."""
+    line, column, rest = problem.removeprefix(f"{file}:").split(":", 2)
+    return int(line), int(column), rest
+
+
 def together(readers: Mapping[str, Callable[[], Any]], problems: list[str] | None = None) -> dict[str, Any]:
     """What each reader gives; what is wrong in any of them is raised together, or added to `problems`."""
     found: dict[str, Any] = {}

@@ -53,6 +53,16 @@ def misfits(
     return problems
 
 
+def query_misfits(
+    spec: QuerySpec, place: Value, query_parts: Mapping[str, Any], schema: pa.Schema
+) -> list[str]:
+    """All that does not fit of a query over events with these columns; `place` is where the query stands in its file."""
+    problems: list[str] = []
+    found, parts, fields = {"query": place}, {"query": spec}, place.fields(problems=[])
+    _Fitting(found, parts, query_parts, fields, schema, [], place, problems, streaming=False).check_query()
+    return problems
+
+
 def _fields(source: Value) -> dict[str, Value]:
     """The fields of a source, also where they stand behind its name."""
     fields = source.fields(problems=[])
@@ -102,9 +112,21 @@ class _Fitting:
     unread: list[str]
     declared: Value
     problems: list[str]
+    streaming: bool = True
 
     def check(self, *, in_kafka: bool) -> None:
         self._check_names(IN_KAFKA if in_kafka else ())
+        self.check_query()
+        dedupe = self.parts.get("dedupe")
+        if dedupe is not None:
+            self._has(self.found["dedupe"].mention(dedupe.id), (dedupe.id,))
+        if not self.problems and not self.unread and "query" in self.parts:
+            spec, place = self.parts["query"], self.found["query"]
+            buckets = self.query_parts.get("buckets", 16)
+            _tried(place, self.problems, lambda: require_one_learner(spec.time, spec.key, buckets))
+
+    def check_query(self) -> None:
+        """The fields of the query, each by itself, and then all of it."""
         self._check_time()
         self._check_keys()
         if "where" in self.query_parts:
@@ -118,17 +140,12 @@ class _Fitting:
             self._check_part(place, aggregate.columns, f"aggregate {name!r}", aggregates={name: aggregate})
         if "lateness" in self.query_parts:
             self._prepared(self.query["lateness"], options={"lateness": self.query_parts["lateness"]})
-        dedupe = self.parts.get("dedupe")
-        if dedupe is not None:
-            self._has(self.found["dedupe"].mention(dedupe.id), (dedupe.id,))
         if not self.problems and not self.unread and "query" in self.parts:
             spec, place = self.parts["query"], self.found["query"]
             key = {name: spec.key_expressions.get(name, name) for name in spec.key}
             key = key if spec.key_expressions else spec.key
             parts = {"windows": spec.windows, "aggregates": spec.aggregates}
             self._prepared(place, key=key, where=spec.where, select=spec.select, **parts)
-            buckets = self.query_parts.get("buckets", 16)
-            _tried(place, self.problems, lambda: require_one_learner(spec.time, spec.key, buckets))
 
     def _check_keys(self) -> None:
         keys, place = self.query_parts.get("key", ()), self.query.get("key")
@@ -178,7 +195,8 @@ class _Fitting:
             place = self.query["time"]
             sound = self._has(place, (start,) if start == end else self.time.columns)
             sound = sound and self._is_measure(place.mention(start), start)
-            sound = sound and (on != end or self._needs_moment(place, end)) and self._prepared(place)
+            sound = sound and (on != end or not self.streaming or self._needs_moment(place, end))
+            sound = sound and self._prepared(place)
         if not sound:
             self.time = _SOUND
             self.schema = self.schema.append(pa.field(_SOUND, MOMENT))

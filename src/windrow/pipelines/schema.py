@@ -27,7 +27,7 @@ from typing import Any
 from windrow.errors import QueryError
 from windrow.options import SparkOptions
 from windrow.pipelines.calls import AGGREGATES, WINDOWS, Form, call, column_like
-from windrow.pipelines.document import SpecError, Value, read, together
+from windrow.pipelines.document import SpecError, Value, place_of, read, together
 from windrow.pipelines.fitting import misfits
 from windrow.pipelines.spec import (
     SINKS,
@@ -50,9 +50,10 @@ _DECIDED = ("watermark", "metrics", "max_ahead")
 OPTIONS = [name for name in inspect.signature(SparkOptions).parameters if name not in _DECIDED]
 # Spark gives no order to rows, so none can be promised.
 QUERY_FIELDS = ("time", "key", "where", "windows", "aggregates", "select")
+QUERY_NEEDED = ("time", "windows", "aggregates")
 _FIELDS = list(inspect.signature(Pipeline).parameters)
 _FIELDS.remove("options")  # they are fields of the query
-_NEEDED = ("source", "query", "sink", "watermark")
+NEEDED = ("source", "query", "sink", "watermark")
 
 
 def load(path: str | os.PathLike[str]) -> Pipeline:
@@ -80,7 +81,7 @@ def load(path: str | os.PathLike[str]) -> Pipeline:
     root = read(path)
     problems: list[str] = []
     found = root.fields(_FIELDS, what="a pipeline", problems=problems)
-    missing = [name for name in _NEEDED if name not in found]
+    missing = [name for name in NEEDED if name not in found]
     if missing and not problems:
         needed = f"a pipeline needs {' and '.join(missing)}: its fields are {', '.join(_FIELDS)}"
         problems += root.problem(needed).problems
@@ -89,7 +90,7 @@ def load(path: str | os.PathLike[str]) -> Pipeline:
     )
     query_parts: dict[str, Any] = {}
     if "query" in found:
-        parts |= together({"query": partial(_query, found["query"], query_parts)}, problems)
+        parts |= together({"query": partial(read_query, found["query"], query_parts)}, problems)
     unfit = misfits(found, parts, query_parts)
     # What is wrong with one part of the query is reported for that part, and not for the whole query again.
     reported = {problem.partition(": query.")[2].partition(": ")[2] for problem in unfit} - {""}
@@ -104,21 +105,15 @@ def load(path: str | os.PathLike[str]) -> Pipeline:
         if parts.keys() >= found.keys() - {"query"}:
             problems += root.problem(str(problem)).problems
     if problems:
-        raise SpecError(sorted(set(problems), key=partial(_place, str(path))))
+        raise SpecError(sorted(set(problems), key=partial(place_of, str(path))))
     return _at(pipeline, Path(path).resolve().parent)
 
 
-def _place(file: str, problem: str) -> tuple[int, int, str]:
-    """The line and the column of a problem."""
-    line, column, rest = problem.removeprefix(f"{file}:").split(":", 2)
-    return int(line), int(column), rest
-
-
-def _query(value: Value, query_parts: dict[str, Any]) -> QuerySpec:
+def read_query(value: Value, query_parts: dict[str, Any]) -> QuerySpec:
     """The query; what can be read of its fields, options included, is added to `query_parts`."""
     problems: list[str] = []
     found = value.fields([*QUERY_FIELDS, *OPTIONS], what="a query", problems=problems)
-    missing = [name for name in ("time", "windows", "aggregates") if name not in found]
+    missing = [name for name in QUERY_NEEDED if name not in found]
     if missing and not problems:
         problems += value.problem(f"a query needs {' and '.join(missing)}").problems
     readers: dict[str, Callable[[Value], Any]] = {

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-
-import pyarrow as pa
+from html import escape
 
 from windrow.aggregates.base import Aggregate, Bound, Multiset, Scalars, Sequence, Sketch
 from windrow.aggregates.count import Count
-from windrow.errors import QueryError
 from windrow.expressions.building import shown
-from windrow.measure import Measure
 from windrow.planner import spanning
 from windrow.planner.merging import estimates, possible, steady_load, width_of
-from windrow.planner.plan import Part, Plan
+from windrow.planner.plan import Part, Plan, placed
 from windrow.planner.window_set import FEW, UNMERGED, WindowSet
-from windrow.schema import require_columns
 from windrow.span import Learned, Span
 from windrow.spec import QuerySpec
 
@@ -26,7 +22,30 @@ UNMERGED_PARTIALS = (
 Exact = Callable[[Bound], bool]
 
 
-def explain(plan: Plan, *, exact: Exact) -> str:
+class Explanation(str):
+    """A plan in words, which in a notebook shows its picture, too."""
+
+    plan: Plan
+
+    @classmethod
+    def of(cls, lines: Iterable[str], plan: Plan) -> Explanation:
+        """Lines that say what a plan is."""
+        explanation = cls("\n".join(lines))
+        explanation.plan = plan
+        return explanation
+
+    @property
+    def picture(self) -> str:
+        """Windows, slices and what is shared, as SVG."""
+        from windrow.planner.picture import picture
+
+        return picture(self.plan)
+
+    def _repr_html_(self) -> str:
+        return f"{self.picture}<details><summary>in words</summary><pre>{escape(self)}</pre></details>"
+
+
+def explain(plan: Plan, *, exact: Exact) -> Explanation:
     """A plan in words; `exact` says of an aggregate whether its partials can be taken out again without a trace."""
     query = plan.query
     time = query.time if isinstance(query.time, Span) else repr(shown(query.time))
@@ -37,10 +56,10 @@ def explain(plan: Plan, *, exact: Exact) -> str:
         which = "all share the same slices"
         if len(plan.parts) > 1:
             which = f"set {number} of {len(plan.parts)}: these share slices"
-        placed = _placed(part.query, part.schema)
-        lines += _shared(part, placed, which) + _kept(part, exact) + _spans(part, exact)
-        lines += _sizes(part, placed, exact) + _decisions(part)
-    return "\n".join(lines)
+        ticked = placed(part.query, part.schema)
+        lines += _shared(part, ticked, which) + _kept(part, exact) + _spans(part, exact)
+        lines += _sizes(part, ticked, exact) + _decisions(part)
+    return Explanation.of(lines, plan)
 
 
 def _computed(query: QuerySpec) -> list[str]:
@@ -64,23 +83,6 @@ def _presences(part: Part) -> int:
 
 def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
-
-
-def _placed(query: QuerySpec, schema: pa.Schema | None) -> WindowSet | None:
-    """The windows in ticks: of the schema's time column, or of nanoseconds or plain numbers."""
-    if schema is not None:
-        read = [c for a in query.aggregates.values() for c in a.columns]
-        read += [c for w in query.windows.values() for c in w.columns]
-        require_columns(schema, (*query.time_columns, *query.key, *read))
-        return WindowSet.of(
-            query.windows, Measure(query.time_columns[0], schema.field(query.time_columns[0]).type)
-        )
-    for type_ in (pa.timestamp("ns", "UTC"), pa.int64(), pa.float64()):
-        try:
-            return WindowSet.of(query.windows, Measure(query.time_columns[0], type_))
-        except QueryError:
-            continue
-    return None
 
 
 def _shared(part: Part, windows: WindowSet | None, which: str) -> list[str]:

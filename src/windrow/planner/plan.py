@@ -22,7 +22,11 @@ import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate, Bound, Multiset, Scalars, Sequence, Sketch, guessed
 from windrow.aggregates.shares import SHARE, of_pieces
+from windrow.errors import QueryError
+from windrow.measure import Measure
 from windrow.options import OperatorOptions
+from windrow.planner.window_set import WindowSet
+from windrow.schema import require_columns
 from windrow.span import Span
 from windrow.spec import QuerySpec
 from windrow.windows.base import Window
@@ -129,3 +133,20 @@ class Plan:
             for kind, windows in groups.items()
         )
         return cls(query, schema, options, tuple(parts))
+
+
+def placed(query: QuerySpec, schema: pa.Schema | None) -> WindowSet | None:
+    """The windows in ticks: of the schema's time column, or of nanoseconds or plain numbers."""
+    if schema is not None:
+        read = [c for a in query.aggregates.values() for c in a.columns]
+        read += [c for w in query.windows.values() for c in w.columns]
+        require_columns(schema, (*query.time_columns, *query.key, *read))
+        return WindowSet.of(
+            query.windows, Measure(query.time_columns[0], schema.field(query.time_columns[0]).type)
+        )
+    for type_ in (pa.timestamp("ns", "UTC"), pa.int64(), pa.float64()):
+        try:
+            return WindowSet.of(query.windows, Measure(query.time_columns[0], type_))
+        except QueryError:
+            continue
+    return None

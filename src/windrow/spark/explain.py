@@ -11,6 +11,7 @@ from windrow.engine.functions.store_compatibility import has_exact_inverse
 from windrow.errors import QueryError
 from windrow.options import SparkOptions
 from windrow.planner import explain as planner
+from windrow.planner.explain import Explanation
 from windrow.planner.plan import Plan
 from windrow.spark import jvm_windows
 from windrow.spark.frame import Plan as SparkPlan
@@ -21,7 +22,7 @@ from windrow.spec import QuerySpec
 from windrow.wording import choices
 
 
-def explain(query: QuerySpec, df: DataFrame, **options: Any) -> str:
+def explain(query: QuerySpec, df: DataFrame, **options: Any) -> Explanation:
     """The way that a query takes on Spark, and its plan, as text: the work of `Query.explain`."""
     options.setdefault("watermark", next(iter(watermarked(df)), None))
     try:
@@ -32,7 +33,7 @@ def explain(query: QuerySpec, df: DataFrame, **options: Any) -> str:
         raise QueryError(f"on_spark has no option {wrong!r}{choices(wrong, known)}") from None
     plan = fit(query, df, settings)
     text = planner.explain(Plan.of(query, plan.task.schema, settings), exact=has_exact_inverse)
-    return "\n".join([*_way(plan), "", text])
+    return Explanation.of([*_way(plan), "", text], text.plan)
 
 
 def _way(plan: SparkPlan) -> list[str]:

@@ -1,0 +1,232 @@
+"""`windrow run`, `check`, `explain`, `schema`: what they show, write and refuse, and with which exit code."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from pyarrow import csv, feather
+
+import windrow as wr
+from windrow.cli.main import main
+from windrow.pipelines.json_schema import SCHEMAS
+
+ROOT = Path(__file__).parents[2]
+STORM = str(ROOT / "examples" / "storm.csv")
+QUERY = """\
+time: scheduled
+key: origin
+windows:
+  12 hours: {tumbling: 12 hours}
+  a day: {sliding: 1 day, every: 1 hour}
+aggregates:
+  flights: count
+  p90: {quantile: [delay, 0.9]}
+"""
+DELAYS = wr.query(
+    time="scheduled",
+    key="origin",
+    windows={"12 hours": wr.tumbling("12 hours"), "a day": wr.sliding("1 day", every="1 hour")},
+    aggregates={"flights": wr.count(), "p90": wr.quantile("delay", 0.9)},
+)
+
+
+@pytest.fixture
+def query(tmp_path: Path) -> str:
+    path = tmp_path / "delays.yaml"
+    path.write_text(QUERY)
+    return str(path)
+
+
+def expected(query: wr.Query = DELAYS) -> pa.Table:
+    return query.run(csv.read_csv(STORM))
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "arrow", "jsonl"])
+def test_a_query_runs_over_files_and_its_windows_are_in_a_file(
+    query: str, tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output = tmp_path / f"out.{ending}"
+    assert main(["run", query, STORM, "-o", str(output)]) == 0
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert said.err.startswith(f"{len(expected())} windows in ")
+    if ending == "jsonl":
+        rows = [json.loads(line) for line in output.read_text().splitlines()]
+        assert rows == json.loads(json.dumps(expected().to_pylist(), default=str))
+        return
+    read = {"parquet": pq.read_table, "csv": csv.read_csv, "arrow": feather.read_table}[ending]
+    written = read(str(output))
+    assert written.cast(expected().schema).equals(expected())
+
+
+def test_files_of_a_folder_and_of_a_glob_are_one_table(query: str, tmp_path: Path) -> None:
+    table, folder = csv.read_csv(STORM), tmp_path / "events"
+    (folder / "day=1").mkdir(parents=True)
+    pq.write_table(table.slice(0, 1000), folder / "day=1" / "a.parquet")
+    pq.write_table(table.slice(1000), folder / "b.parquet")
+    for place in (str(folder), str(folder / "**" / "*.parquet")):
+        assert main(["run", query, place, "-o", str(tmp_path / "out.parquet")]) == 0
+        got = pq.read_table(tmp_path / "out.parquet")
+        assert sorted(map(str, got.to_pylist())) == sorted(map(str, expected().to_pylist()))
+
+
+def test_a_table_shows_the_first_rows_and_lines_over_time(
+    query: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", query, STORM, "--rows", "3"]) == 0
+    shown = capsys.readouterr().out
+    assert "EWR      12 hours   2013-02-07 00:00:00   2013-02-07 12:00:00" in shown
+    assert f"3 of {len(expected())} rows" in shown
+    lines = [line for line in shown.splitlines() if "█" in line]
+    assert len(lines) == 12
+    assert all(name in " ".join(lines) for name in ("EWR", "LGA", "JFK", "a day", "flights", "p90"))
+
+
+def test_standard_output_can_be_csv_and_another_key_can_be_named(
+    query: str, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    assert main(["run", query, STORM, "--key", "carrier", "--key", "origin", "-o", "-"]) == 0
+    got = csv.read_csv(io.BytesIO(capfdbinary.readouterr().out))
+    by_carrier = wr.query(
+        time="scheduled", key=["carrier", "origin"], windows=DELAYS.windows, aggregates=DELAYS.aggregates
+    )
+    assert got.cast(expected(by_carrier).schema).equals(expected(by_carrier))
+
+
+def test_the_query_of_a_pipeline_runs_embedded(tmp_path: Path) -> None:
+    example = ROOT / "examples" / "pipeline"
+    command = ["run", str(example / "totals.yaml"), str(example / "payments.csv")]
+    assert main([*command, "-o", str(tmp_path / "out.parquet")]) == 0
+    assert set(pq.read_table(tmp_path / "out.parquet")["window"].to_pylist()) == {"1m", "5m", "high"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "error"),
+    [
+        (
+            "tumbling",
+            "tumblin",
+            "4:13: windows.12 hours: 'tumblin' is not a window; did you mean 'tumbling'?",
+        ),
+        ("delay, 0.9", "dela, 0.9", "8:20: aggregates.p90: there is no column 'dela'"),
+        (
+            "time: scheduled\n",
+            "time: carrier\n",
+            "1:7: time: column 'carrier' of type string cannot be a time",
+        ),
+        ("aggregates:", "agregates:", "6:1: a query has no field 'agregates'; did you mean 'aggregates'?"),
+    ],
+)
+def test_what_is_wrong_has_its_place_and_the_exit_code_2(
+    query: str, old: str, new: str, error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path(query).write_text(QUERY.replace(old, new))
+    for command in ("run", "check", "explain"):
+        assert main([command, query, STORM]) == 2
+        said = capsys.readouterr()
+        assert said.out == ""
+        (line,) = said.err.splitlines()
+        assert line.startswith(f"{query}:"), line
+        assert error.partition(": ")[2] in line, line
+        assert f"{query}:{error.partition(': ')[0]}:" in line, line
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ([STORM, "-o", "out.xlsx"], "-o takes a file that ends in .parquet"),
+        ([STORM, "-o", "nowhere/out.csv"], "there is no folder"),
+        (["nothing.csv"], "there is no file 'nothing.csv'"),
+        ([__file__], "does not say by its name how to read it"),
+    ],
+)
+def test_files_that_cannot_be_are_told_before_anything_is_read(
+    query: str, words: list[str], error: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["run", query, *words]) == 2
+    assert error in capsys.readouterr().err
+
+
+def test_a_file_can_be_checked_alone_and_against_events(
+    query: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["check", query]) == 0
+    assert "is sound: 2 windows, 2 aggregates; name a file of events" in capsys.readouterr().out
+    assert main(["check", query, STORM]) == 0
+    assert capsys.readouterr().out == f"{query} is sound: 2 windows, 2 aggregates, and it fits {STORM}\n"
+    assert main(["check", str(ROOT / "examples" / "pipeline" / "totals.yaml")]) == 0
+    assert "totals.yaml is sound: 3 windows, 3 aggregates" in capsys.readouterr().out
+
+
+def test_the_plan_is_that_of_the_query_with_the_options_of_the_file(
+    query: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", query]) == 0
+    assert capsys.readouterr().out == f"{DELAYS.explain()}\n"
+    Path(query).write_text(QUERY + "lateness: 6 hours\n")
+    assert main(["explain", query, STORM]) == 0
+    assert capsys.readouterr().out == f"{DELAYS.explain(csv.read_csv(STORM).schema, lateness='6 hours')}\n"
+
+
+def test_python_dash_m_windrow_is_the_command() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "windrow", "--version"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, f"windrow {wr.__version__}\n")
+
+
+def test_shells_complete_commands() -> None:
+    code = "import os; os.environ.update(_WINDROW_COMPLETE='complete_bash', COMP_WORDS='windrow ru', COMP_CWORD='1')\n"
+    code += "from windrow.cli.main import main; main([])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["run"]
+
+
+@pytest.mark.parametrize("what", SCHEMAS)
+def test_the_schema_that_editors_use_is_current(what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["schema", what]) == 0
+    assert capsys.readouterr().out == (ROOT / "docs" / "schemas" / f"{what}.json").read_text("utf-8"), (
+        f"run: windrow schema {what} > docs/schemas/{what}.json"
+    )
+    jsonschema.Draft202012Validator.check_schema(SCHEMAS[what]())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sound"),
+    [
+        ("", "", True),
+        ("scheduled", "{span: [begin, end]}", True),
+        ("flights: count", "flights: {count: }", True),
+        ("flights: count", "best: {max_by: [delay, carrier]}", False),
+        ("tumbling: 12 hours", "tumbling: {rows: 100}", True),
+        ("every: 1 hour", "evry: 1 hour", False),
+        ("tumbling", "tumblin", False),
+        ("aggregates:", "on_bad: divert\naggregates:", True),
+        ("aggregates:", "on_bad: 5\naggregates:", False),
+        ("key: origin\n", "", True),
+        ("time: scheduled\n", "", False),
+    ],
+)
+def test_the_schema_takes_what_the_command_takes(query: str, old: str, new: str, sound: bool) -> None:
+    text = QUERY.replace(old, new)
+    Path(query).write_text(text)
+    validator = jsonschema.Draft202012Validator(SCHEMAS["query"]())
+    assert validator.is_valid(yaml.safe_load(text)) == sound
+    assert (main(["check", query]) == 0) == sound
+
+
+def test_the_schema_of_pipelines_takes_the_example() -> None:
+    example = yaml.safe_load((ROOT / "examples" / "pipeline" / "totals.yaml").read_text())
+    validator = jsonschema.Draft202012Validator(SCHEMAS["pipeline"]())
+    assert [error.message for error in validator.iter_errors(example)] == []
+    del example["sink"]
+    assert not validator.is_valid(example)
