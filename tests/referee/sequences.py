@@ -269,6 +269,14 @@ def _deterministic(window: Deterministic, measure: Measure, events: list[Event])
     state: Any = window.state[0] if window.bare else window.state
     begun: list[int] = []
     for rank, event in enumerate(events):
+        if (
+            begun
+            and window.at_watermark is not None
+            and event.tick >= (end := _end(window, measure, state, events[rank - 1]))
+        ):
+            for first in begun:
+                yield _closed(events[first:rank], end)
+            state, begun = window.state[0] if window.bare else window.state, []
         arguments = [_argument(event, column, measure) for column in window.columns]
         state, begins, ends = _called(window, window.step, event, state, *arguments)
         if begins < 0 or not 0 <= ends <= len(begun):
@@ -278,7 +286,16 @@ def _deterministic(window: Deterministic, measure: Measure, events: list[Event])
             yield _closed(events[first:rank], event.tick)
         begun = begun[ends:] + [rank] * begins
     for first in begun:
-        yield _open(events[first:], measure, events[-1])
+        if window.at_watermark is None:
+            yield _open(events[first:], measure, events[-1])
+        else:
+            yield _closed(events[first:], _end(window, measure, state, events[-1]))
+
+
+def _end(window: Deterministic, measure: Measure, state: Any, last: Event) -> Tick:
+    """When open windows end if no event comes: behind the last event of theirs."""
+    assert window.at_watermark is not None
+    return max(_called(window, window.at_watermark, last, state), after(measure, last.tick))
 
 
 def _nondeterministic(window: Nondeterministic, measure: Measure, events: list[Event]) -> Iterator[Stretch]:

@@ -32,6 +32,8 @@ from windrow.windows.arguments import refuse_too_many
 from windrow.windows.predicate import Predicate
 from windrow.windows.stepping import Stepping
 
+# In the metadata of a field that came later: the version of snapshots from which on it is told, where it is set.
+SINCE = "since"
 # What a window of the user's own lacks, behind its name.
 NOT_PLACED = (
     "does not place windows as windrow can follow them: its place must give one or more Periodic, or objects with all methods of Irregular; "

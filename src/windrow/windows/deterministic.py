@@ -12,6 +12,10 @@ This is Cutty's discretization function (section 3.2) with a state of its own. W
 first out: `ends` ends that many of the oldest open windows before this event, then `begins` windows
 begin with it. Slicing stays minimal whatever the function computes, because it says at each event
 whether a window begins. Forward context free.
+
+Cutty's sessions end with a timeout record that is injected into the stream, such as a watermark. Here a second function says of a
+state when that is, `at_watermark`, and an event at or after that instant finds them ended, whether or not a watermark came
+between: so what the windows are depends on the events alone.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from windrow.errors import QueryError
-from windrow.windows.base import Window
+from windrow.windows.base import SINCE, Window
 from windrow.windows.functions import State, columns_of, label, parameters_of, state_of
 
 
@@ -38,6 +42,7 @@ class Deterministic(Window):
     bare: bool
     columns: tuple[str, ...] = field()
     name: str = field()
+    at_watermark: Callable[..., Any] | None = field(default=None, metadata={SINCE: 7})
 
     context = "forward context free"
     layout = "ordered"
@@ -53,6 +58,7 @@ def deterministic(
     state: int | float | tuple[int | float, ...],
     columns: Sequence[str] | None = None,
     name: str | None = None,
+    at_watermark: Callable[..., Any] | None = None,
 ) -> Deterministic:
     """Windows of your own: a function says at each event how many begin and how many end.
 
@@ -71,6 +77,10 @@ def deterministic(
         same names. The time column comes in ticks.
     name
         What explanations and errors call it; the name of `step` by default.
+    at_watermark
+        `at_watermark(state) -> end`: when the windows that are open end if no event comes before, in ticks of the time column.
+        With the watermark that reaches it, or an event at or after it, they end there, and the state begins anew. None
+        (default): windows end with events alone.
 
     Returns
     -------
@@ -90,6 +100,18 @@ def deterministic(
     ...     return now, int(now > moving), int(now < moving)
     >>> wr.deterministic(trips, state=0).columns
     ('speed',)
+
+    A session, which ends ten after its last event:
+
+    >>> def visit(state, ts):
+    ...     return (1, ts), int(state[0] == 0), 0
+    >>> w = wr.deterministic(visit, state=(0, 0), at_watermark=lambda state: state[1] + 10)
+    >>> q = wr.query(time="ts", windows={"visit": w}, aggregates={"n": wr.count()})
+    >>> op = q.operator()
+    >>> op.process({"ts": [1, 5, 30]}).num_rows
+    0
+    >>> op.advance(15).to_pylist()
+    [{'window': 'visit', 'start': 1, 'end': 15, 'n': 2}]
     """
     parameters = parameters_of(step, what="step")
     if not parameters:
@@ -99,4 +121,11 @@ def deterministic(
     if not isinstance(shown, str):
         raise QueryError(f"the name of a deterministic window must be a string, not {shown!r}")
     values, bare = state_of(state, what=f"the deterministic window {shown!r}")
-    return Deterministic(step, values, bare, columns_of(parameters[1:], columns, what="step"), shown)
+    if at_watermark is not None:
+        asked = parameters_of(at_watermark, what="at_watermark")
+        if len(asked) != 1:
+            raise QueryError(
+                f"at_watermark takes the state, and has {len(asked)} parameters: at_watermark(state)"
+            )
+    read = columns_of(parameters[1:], columns, what="step")
+    return Deterministic(step, values, bare, read, shown, at_watermark)

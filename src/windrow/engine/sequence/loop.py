@@ -58,9 +58,53 @@ def _user(columns: int, kinds: str, bare: bool) -> list[str]:
     ]
 
 
+def _expiry(kinds: str, bare: bool, initial: tuple[int | float, ...]) -> list[str]:
+    """End the open windows of a key before an event at or after the end that `due` says of the state, which then begins anew."""
+    last = len(kinds) - 1
+    state = "a0" if bare else f"({_list('a', last)})"
+    return [
+        "if queued > 0:",
+        f"    cursor[{ROW}] = i",
+        f"    over = max(instant(due({state})), after(a{last}))",
+        "    if times[i] >= over:",
+        "        if ended + queued > end.shape[0]:",
+        f"            status = {NEED_ROOM}",
+        "            break",
+        "        for _ in range(queued):",
+        "            end[ended], finish[ended] = rank, over",
+        "            ended += 1",
+        "        opened -= queued",
+        "        queued = queued - queued",
+        *(f"        a{i} = s{i}[s] = {value!r}" for i, value in enumerate(initial)),
+    ]
+
+
 @cache
-def source(columns: int, kinds: str, *, user: bool = False, bare: bool = False) -> str:
+def source_of_ends(kinds: str, *, bare: bool) -> str:
+    """`ends`: when the open windows of each state end if no event comes; the last column is the time of the last event."""
+    last = len(kinds) - 1
+    state = "s0[k]" if bare else f"({_list('s', last, '[k]')})"
+    return f"""
+def ends({_list("s", len(kinds))}cursor, out):
+    for k in range(out.shape[0]):
+        cursor[0] = k
+        out[k] = max(instant(due({state})), after(s{last}[k]))
+"""
+
+
+@cache
+def source(
+    columns: int,
+    kinds: str,
+    *,
+    user: bool = False,
+    bare: bool = False,
+    initial: tuple[int | float, ...] | None = None,
+) -> str:
     """`discretize` for `columns` inputs and a state with one number for each of `kinds` ("i" or "f").
+
+    A user's windows may end by the watermark: `initial` is the state with which a key begins, and the last number of a
+    state is then the time of the last event.
 
     Segment s is the rows `bounds[s] .. bounds[s+1]-1`; its first row has the rank `first[s]`, its
     state is `s0[s], ..`, and `room[s]` windows of it are open; both are updated. At most `most` windows
@@ -74,7 +118,11 @@ def source(columns: int, kinds: str, *, user: bool = False, bare: bool = False) 
     open. The loop stops before a row for which it has no room, and can be called again with more.
     """
     numbers = range(len(kinds))
-    call = _user(columns, kinds, bare) if user else _builtin(columns, kinds)
+    timed = initial is not None
+    asked = kinds[:-1] if timed else kinds
+    call = _user(columns, asked, bare) if user else _builtin(columns, kinds)
+    if initial is not None:
+        call = [*_expiry(kinds, bare, initial), *call, f"b{len(asked)} = times[i]"]
     load = [f"a{i} = s{i}[s]" for i in numbers]
     keep = [f"a{i} = {'float' if kinds[i] == 'f' else 'np.int64'}(b{i})" for i in numbers]
     store = [f"s{i}[s] = a{i}" for i in numbers]

@@ -80,6 +80,8 @@ def _settled_window(operator: OperatorState, name: str, window: Window) -> dict[
     if kinds := _kinds_of_state(operator, name):
         state = vars(window)["state"]
         fields["state"] = [_encoded(kind(value)) for kind, value in zip(kinds, state, strict=True)]
+    if isinstance(window, Deterministic) and window.at_watermark is not None:
+        fields["timed"] = True
     return fields
 
 
@@ -246,7 +248,10 @@ def _function(parameters: Any, answer: str) -> Any:
 
 
 def _idle_step(**given: Any) -> Deterministic:
-    return Deterministic(step=_function(["state", *_names(given["columns"])], "state, 0, 0"), **given)
+    step = _function(["state", *_names(given["columns"])], "state, 0, 0")
+    if given.pop("timed", False):
+        given["at_watermark"] = _function(["state"], str(1 << 62))
+    return Deterministic(step=step, **given)
 
 
 def _idle_eviction(**given: Any) -> Nondeterministic:

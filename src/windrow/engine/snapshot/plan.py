@@ -23,7 +23,10 @@ def plan_hash(query: QuerySpec) -> bytes:
 
 def identity(spec: Any) -> str:
     """A window or an aggregate as text: the same for those that compute the same."""
-    fields = {name: getattr(spec, name) for name in spec.__dataclass_fields__}
+    known = spec.__dataclass_fields__.values()
+    fields = {field.name: getattr(spec, field.name) for field in known}
+    # What was not there in earlier versions is told where it is set.
+    fields = {f.name: fields[f.name] for f in known if not f.metadata or fields[f.name] is not None}
     shown = {k: _shown(v) for k, v in fields.items()}
     return f"{type(spec).__qualname__}({shown})"
 
