@@ -118,7 +118,7 @@ class Engine:
     def finish(self):
         last = np.array([t[-1] if t else 0 for t in self.times], self.measure.dtype)
         self.expire(np.inf if self.measure.floating else 2**63 - 1)
-        self.collect(self.discretizer.close(self.seen, last))
+        self.collect(self.discretizer.close(self.seen, last, np.arange(len(self.seen))))
         keys, _ = self.anchors()
         assert len(keys) == 0
         return sorted(self.found)

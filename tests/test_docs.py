@@ -29,6 +29,7 @@ PAGES = sorted((ROOT / "docs").glob("*.md"))
         ("stores.md", 4),
         ("policies.md", 15),
         ("testing.md", 3),
+        ("at.md", 6),
         ("index.md", 2),
         ("plots.md", 4),
         ("dashboard.md", 1),

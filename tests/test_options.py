@@ -10,7 +10,7 @@ import pytest
 import windrow as wr
 from windrow import policies as wp
 from windrow.errors import QueryError
-from windrow.options import OperatorOptions, PolicyOptions, SparkOptions
+from windrow.options import EmbeddedOptions, OperatorOptions, PolicyOptions, SparkOptions
 from windrow.pipelines.schema import OPTIONS
 
 QUERY = wr.query(time="t", windows={"w": wr.tumbling(5)}, aggregates={"n": wr.count()})
@@ -19,7 +19,7 @@ QUERY = wr.query(time="t", windows={"w": wr.tumbling(5)}, aggregates={"n": wr.co
 @pytest.mark.parametrize(
     ("method", "options"),
     [
-        (wr.Query.operator, OperatorOptions),
+        (wr.Query.operator, EmbeddedOptions),
         (wr.Query.on_spark, SparkOptions),
         (wp.Operator.on_spark, PolicyOptions),
     ],

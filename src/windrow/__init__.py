@@ -24,6 +24,8 @@ from windrow.plots import plot
 from windrow.query import Query, query
 from windrow.span import Span, learned, span
 from windrow.statements import sql
+from windrow.triggers import each_batch, every, every_rows, when
+from windrow.watermarks import now, watermark
 from windrow.windows import *  # noqa: F403
 from windrow.wording import did_you_mean
 
@@ -49,11 +51,17 @@ __all__ = [
     "WindrowError",
     "col",
     "dashboard",
+    "each_batch",
+    "every",
+    "every_rows",
     "expr",
     "learned",
     "lit",
+    "now",
     "plot",
     "query",
     "span",
     "sql",
+    "watermark",
+    "when",
 ]

@@ -1,6 +1,7 @@
 """Options of running operators, each spelled once: a frozen value, checked when it is made.
 
     OperatorOptions    how an operator runs, wherever it runs
+    EmbeddedOptions    the same, and a watermark that follows the events
     PlacementOptions   how rows travel on Spark, whatever becomes of them there
     RunOptions         how a query runs over bounded data
     PolicyOptions      the same for operators over policy windows
@@ -16,6 +17,7 @@ from __future__ import annotations
 import inspect
 import os
 import re
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import wraps
@@ -24,6 +26,8 @@ from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, cast
 from windrow.durations import Duration, DurationLike, parse_duration
 from windrow.errors import QueryError
 from windrow.stores import store_named
+from windrow.triggers import CLOSE, Every, EveryRows, Trigger, When
+from windrow.watermarks import Watermark
 from windrow.wording import choices
 
 MODES = ("append", "update")
@@ -58,6 +62,10 @@ class OperatorOptions:
         Events further than this ahead of the watermark are bad rows; None (default) takes them.
     store
         How slices are merged into windows: "auto" (default), or the name of one of `windrow.stores`.
+    emit
+        "close" (default) gives windows out when they have ended. `every`, `every_rows`, `each_batch` and `when` also say when open
+        ones are given out as they are so far, which needs mode="update"; what comes since the last row, with discarding=True,
+        needs mode="append".
     """
 
     mode: str = "append"
@@ -66,6 +74,7 @@ class OperatorOptions:
     max_slices: int = 100_000_000
     max_ahead: DurationLike | None = None
     store: str = "auto"
+    emit: str | Trigger = CLOSE
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -80,6 +89,39 @@ class OperatorOptions:
             raise QueryError(f"max_slices must be at least 1, not {self.max_slices!r}")
         if self.store != "auto":
             store_named(self.store)
+        self._check_emit()
+
+    def _check_emit(self) -> None:
+        if self.emit == CLOSE:
+            return
+        if not isinstance(self.emit, (Every, EveryRows, When)):
+            raise QueryError(
+                f'emit must be "close", or made by every, every_rows, each_batch or when, not {self.emit!r}'
+            )
+        if self.mode == "append" and not self.emit.discarding:
+            raise QueryError(
+                f'early rows ({self.emit}) are revised, and in mode "append" no row is: say mode="update", or discarding=True for '
+                "rows that add up"
+            )
+        if self.mode == "update" and self.emit.discarding:
+            raise QueryError(
+                f'rows that add up ({self.emit}, discarding) are never revised: they need mode="append"'
+            )
+
+    @property
+    def trigger(self) -> Trigger | None:
+        """When to look at open windows; None: never."""
+        return None if isinstance(self.emit, str) else self.emit
+
+    @property
+    def is_early(self) -> bool:
+        """Whether windows are given out before they end, in rows that are revised."""
+        return self.trigger is not None and self.mode == "update"
+
+    @property
+    def changelog(self) -> tuple[str, bool, When | None]:
+        """What rows say of those before them: an operator for which this becomes another begins its changelog anew."""
+        return self.mode, self.is_early, self.emit if isinstance(self.emit, When) else None
 
     @property
     def allowed_lateness(self) -> Duration:
@@ -102,6 +144,7 @@ class RunOptions:
     sort: bool = False
     fill: Literal[0, "previous"] | bool | None = False
     wide: bool = False
+    partial: bool = True
 
     def __post_init__(self) -> None:
         require_on_bad(self.on_bad)
@@ -110,6 +153,8 @@ class RunOptions:
             raise QueryError(f'fill must be None, 0 or "previous" (or False for no rows), not {self.fill!r}')
         if self.memory_bytes < 1:
             raise QueryError(f"memory must be more than nothing, not {self.memory!r}")
+        if not isinstance(self.partial, bool):
+            raise QueryError(f"partial is True or False, not {self.partial!r}")
 
     @property
     def _fills_zeros(self) -> bool:
@@ -122,6 +167,34 @@ class RunOptions:
         if match is None or isinstance(self.memory, bool):
             raise QueryError(f'memory is a number of bytes, or such as "500 MB", not {self.memory!r}')
         return int(float(match[1]) * 1000 ** " KMGT".index(match[2].upper() or " "))
+
+
+@dataclass(frozen=True, kw_only=True)
+class EmbeddedOptions(OperatorOptions):
+    """How an operator runs that is fed by hand: all of `OperatorOptions`, and a watermark of its own.
+
+    Parameters
+    ----------
+    watermark
+        One that follows the events (see `windrow.watermark`); None (default) if it is told by `advance`.
+    clock
+        What time it is, in nanoseconds since 1970: a function, `time.time_ns` by default. Tests have another one.
+    """
+
+    watermark: Watermark | None = None
+    clock: Callable[[], int] = time.time_ns
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.watermark is not None and not isinstance(self.watermark, Watermark):
+            raise QueryError(f"a watermark is made by windrow.watermark, and {self.watermark!r} is not")
+        if not callable(self.clock):
+            raise QueryError(f"a clock is a function that gives nanoseconds since 1970, not {self.clock!r}")
+
+    @property
+    def for_operators(self) -> OperatorOptions:
+        """The options that are not those of a watermark."""
+        return options_of(self)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,7 +264,12 @@ class SparkOptions(PlacementOptions, OperatorOptions):
     @property
     def for_operators(self) -> OperatorOptions:
         """The options of each operator, without those of Spark."""
-        return OperatorOptions(**{field.name: getattr(self, field.name) for field in fields(OperatorOptions)})
+        return options_of(self)
+
+
+def options_of(options: OperatorOptions) -> OperatorOptions:
+    """The fields of `OperatorOptions` alone."""
+    return OperatorOptions(**{field.name: getattr(options, field.name) for field in fields(OperatorOptions)})
 
 
 def require_on_bad(on_bad: str) -> None:

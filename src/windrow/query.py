@@ -6,7 +6,8 @@ imported when they are first needed, so that building queries stays cheap.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
@@ -14,9 +15,11 @@ import pyarrow as pa
 from windrow.aggregates.base import Aggregate
 from windrow.errors import QueryError
 from windrow.expressions import ColumnLike
-from windrow.options import OperatorOptions, RunOptions, SparkOptions, keywords_of
+from windrow.options import EmbeddedOptions, RunOptions, SparkOptions, keywords_of
 from windrow.span import Span
 from windrow.spec import QuerySpec
+from windrow.triggers import CLOSE
+from windrow.watermarks import Now
 from windrow.windows.base import Window
 
 if TYPE_CHECKING:
@@ -43,6 +46,7 @@ class Query(QuerySpec):
         sort: bool = False,
         fill: Literal[0, "previous"] | bool | None = False,
         wide: bool = False,
+        partial: bool = True,
     ) -> pa.Table:
         """The answer over bounded data: every window that holds an event, once, in any order.
 
@@ -70,6 +74,10 @@ class Query(QuerySpec):
             calendar windows.
         wide
             Whether windows become columns, `WINDOW_AGGREGATE`, with one row for each key and end, in this order; False by default.
+        partial
+            False leaves out windows that the events do not fill: those that begin before the first event of all, and those that
+            have not ended when the last one is over (a session may go on, and a window of 100 rows has fewer). One thread then
+            does the work. True by default.
 
         Examples
         --------
@@ -82,7 +90,15 @@ class Query(QuerySpec):
         from windrow.inputs.run import run
         from windrow.outputs import require_shapes, shaped
 
-        options = RunOptions(on_bad=on_bad, threads=threads, memory=memory, sort=sort, fill=fill, wide=wide)
+        if isinstance(self.time, Now):
+            raise QueryError("a table has no processing time: name its time column, or feed an operator")
+        if not partial and isinstance(self.time, Span) and not self.time.is_point:
+            raise QueryError(
+                "partial=False asks from when to when there are events, and these last: leave it out"
+            )
+        options = RunOptions(
+            on_bad=on_bad, threads=threads, memory=memory, sort=sort, fill=fill, wide=wide, partial=partial
+        )
         require_shapes(self, options)
         return shaped(self, run(self, events, options), options)
 
@@ -151,15 +167,15 @@ class Query(QuerySpec):
 
         return plot(self.run(events), kind=kind, window=window, aggregate=aggregate, theme=theme, title=title)
 
-    @keywords_of(OperatorOptions)
-    def operator(self, options: OperatorOptions) -> Operator:
+    @keywords_of(EmbeddedOptions)
+    def operator(self, options: EmbeddedOptions) -> Operator:
         """A running operator: `process` batches, `advance` the watermark, take the results.
 
         Parameters
         ----------
         options
-            The fields of `windrow.options.OperatorOptions` as keywords: `mode`, `lateness`, `on_bad`,
-            `max_slices`, `max_ahead` and `store`.
+            The fields of `windrow.options.EmbeddedOptions` as keywords: `mode`, `lateness`, `on_bad`,
+            `max_slices`, `max_ahead`, `store`, `emit`, `watermark` and `clock`.
 
         Returns
         -------
@@ -182,9 +198,16 @@ class Query(QuerySpec):
         """
         from windrow.engine.operator import Operator
 
-        return Operator(self, options)
+        return Operator(self, options.for_operators, options.watermark, options.clock)
 
-    def restore(self, state: bytes, *, schema: pa.Schema | None = None, **options: Any) -> Operator:
+    def restore(
+        self,
+        state: bytes,
+        *,
+        schema: pa.Schema | None = None,
+        clock: Callable[[], int] = time.time_ns,
+        **options: Any,
+    ) -> Operator:
         """The operator that `snapshot` saved, of this query or of an earlier form of it.
 
         What both queries have goes on as if nothing had happened; windows and aggregates that are new, or gone, are added and removed
@@ -196,6 +219,8 @@ class Query(QuerySpec):
             What `Operator.snapshot` returned.
         schema
             The columns of events from here on; needed only if a new aggregate or window reads one that events have not had.
+        clock
+            As for `operator`; a watermark that follows the events goes on as it was.
         options
             Those of `operator` that change; all others are as they were.
 
@@ -220,7 +245,7 @@ class Query(QuerySpec):
         """
         from windrow.engine.operator import Operator
 
-        operator = Operator.restored(self, state)
+        operator = Operator.restored(self, state, emit=options.get("emit", CLOSE), clock=clock)
         operator.change(self, schema=schema, **options)
         return operator
 

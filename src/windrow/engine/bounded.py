@@ -31,31 +31,43 @@ BATCH = 1 << 20
 
 
 def run(
-    query: QuerySpec, events: Any, *, on_bad: str, threads: int | None = None, advance: Advance = ignore
+    query: QuerySpec,
+    events: Any,
+    *,
+    on_bad: str,
+    threads: int | None = None,
+    advance: Advance = ignore,
+    filled: bool = False,
 ) -> pa.Table:
-    """As `Query.run`, over data in memory."""
+    """As `Query.run`, over data in memory; `filled` windows alone are those of one operator, which sees all events."""
     operator = Operator(replace(query, select=NOTHING), OperatorOptions(on_bad=on_bad))
-    return with_selected(query.select, answer(operator, events, threads=threads_of(threads), advance=advance))
+    found = answer(
+        operator, events, threads=1 if filled else threads_of(threads), advance=advance, filled=filled
+    )
+    return with_selected(query.select, found)
 
 
-def answer(operator: Operator, events: Any, *, threads: int = 1, advance: Advance = ignore) -> pa.Table:
+def answer(
+    operator: Operator, events: Any, *, threads: int = 1, advance: Advance = ignore, filled: bool = False
+) -> pa.Table:
     """What a fresh operator says to bounded data, or as many operators as there are threads say together.
 
-    `advance` is told how many rows were taken in since it was last called.
+    `advance` is told how many rows were taken in since it was last called; `filled` asks for windows that the events fill.
     """
+    end = operator.finish_filled if filled else partial(_finish, operator)
     query = operator.query
     as_they_come = isinstance(query.time, Span) and query.time.id is not None
     if as_they_come or (not is_whole(events)):
-        return pa.concat_tables([operator.process(events), operator.finish()])
+        return end([operator.process(events)])
     table = without_views(pa.Table.from_batches(batches(events))).combine_chunks()
     if operator.projection is not None and not operator.projection.is_done(table.schema):
-        return _projected(operator, table, threads, advance)
+        return _projected(operator, table, threads, advance, filled=filled)
     if rehearsal.is_worth_it(len(table)):
         rehearsal.begin(query, table, partial(run, on_bad="divert"))
     times, missing = operator.instants(whole(table))
     if missing is not None:
         operator.take_events(table)
-        return operator.finish()
+        return end([])
     order, in_order = None, are_in_order(times, threads)
     if not in_order and not query.ordered:
         order, in_order = np.argsort(times, kind="stable"), True
@@ -73,8 +85,12 @@ def answer(operator: Operator, events: Any, *, threads: int = 1, advance: Advanc
             following = operator.highest_time if query.ordered else times[begin + batch].item()
             if following is not None:
                 parts.append(operator.complete_to(following))
-    parts.append(operator.finish())
-    return pa.concat_tables(parts)
+    return end(parts)
+
+
+def _finish(operator: Operator, rows: list[pa.Table]) -> pa.Table:
+    """These rows and what is left."""
+    return pa.concat_tables([*rows, operator.finish()])
 
 
 def _batch_size(rows: int) -> int:
@@ -85,7 +101,9 @@ def _batch_size(rows: int) -> int:
     return -(-rows // (2 * pairs))
 
 
-def _projected(operator: Operator, table: pa.Table, threads: int, advance: Advance) -> pa.Table:
+def _projected(
+    operator: Operator, table: pa.Table, threads: int, advance: Advance, *, filled: bool
+) -> pa.Table:
     """The answer to a table once everything is computed of it."""
     projection, settings = operator.projection, operator.settings
     assert projection is not None
@@ -100,7 +118,8 @@ def _projected(operator: Operator, table: pa.Table, threads: int, advance: Advan
         operator = Operator(rest, settings)
     operator.put_bad_aside(made.bad)
     with rows_of(made.rows):
-        return answer(operator, pa.Table.from_batches([made.batch]), threads=threads, advance=advance)
+        whole_table = pa.Table.from_batches([made.batch])
+        return answer(operator, whole_table, threads=threads, advance=advance, filled=filled)
 
 
 def without_views(table: pa.Table) -> pa.Table:

@@ -116,13 +116,15 @@ class Emission:
         answers = self._engine.binding.answers
         return [pa.nulls(count, answers[name].bound.type) for name in self._engine.query.aggregates]
 
-    def revise(self, due: ClosedWindows) -> None:
-        """Rows for windows that late events have changed since they were given out."""
+    def revise(self, due: ClosedWindows, *, unchanged: bool = False) -> None:
+        """Rows for windows that events have changed since they were given out, or for all where `unchanged` ones are wanted."""
         engine = self._engine
         for block in self._blocks(due):
-            changed = engine.merged(engine.fresh, block, self._slots, self._keys)[1] > 0
             present = self._merged_presence(block)
-            rows = np.flatnonzero(changed & (present > 0))
+            there = present > 0
+            if not unchanged:
+                there &= engine.merged(engine.fresh, block, self._slots, self._keys)[1] > 0
+            rows = np.flatnonzero(there)
             if not len(rows):
                 continue
             fresh = engine.merged(engine.fresh, block.deciding, self._slots, self._keys)[1]
@@ -138,9 +140,11 @@ class Emission:
     ) -> None:
         engine = self._engine
         window, key = picked
-        for w in np.unique(window[known]).tolist():
+        at = np.flatnonzero(known)
+        # Rows come window by window.
+        for which in np.split(at, np.flatnonzero(np.diff(window[at])) + 1) if len(at) else ():
+            w = window[which[0]]
             name = engine.windows.names[block.spec[w]]
-            which = known & (window == w)
             identity = (name, block.start[w].item(), block.end[w].item())
             revision[which] = engine.ledger.next_for(identity, key[which])
             self._revised.append((identity, key[which]))
@@ -211,6 +215,8 @@ class Emission:
         columns.append(pa.DictionaryArray.from_arrays(codes, engine.windows.labels, safe=False))
         columns += [engine.measure.array(block.start[window]), engine.measure.array(block.end[window])]
         columns += aggregates
+        if block.final is not None:
+            extra = [*extra, pa.array(block.final[window])]
         self.batches.append(pa.RecordBatch.from_arrays([*columns, *extra], schema=self._schema))
 
     def _of_keys(self, key: np.ndarray, *, all_of_them: bool) -> list[pa.Array]:

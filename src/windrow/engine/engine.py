@@ -36,6 +36,7 @@ from windrow.options import OperatorOptions
 from windrow.planner.plan import Part
 from windrow.planner.window_set import FEW, WindowSet
 from windrow.spec import QuerySpec
+from windrow.triggers import Every
 from windrow.windows.base import Window
 
 # An engine without a slice does not hold on to more memory than this.
@@ -71,6 +72,8 @@ class Engine(ABC):
         self.lateness = self.measure.ticks(settings.allowed_lateness, what="lateness")
         if settings.bound_ahead is not None:
             self.measure.ticks(settings.bound_ahead, what="max_ahead")
+        if isinstance(settings.trigger, Every):
+            self.measure.ticks(settings.trigger.period, what="emit: every")
         # The engines of an operator share their keys.
         self.keys = Keys(self.binding.key_schema) if keys is None else keys
         self.presence = self.binding.presence
@@ -87,7 +90,7 @@ class Engine(ABC):
 
     def _describe_results(self) -> None:
         """Know the schema of the results."""
-        self.result_schema = result_schema(self.binding, self.keys.schema, self.settings.mode)
+        self.result_schema = result_schema(self.binding, self.keys.schema, self.settings)
         self.no_rows = pa.Table.from_batches([], self.result_schema)
 
     @property
@@ -139,20 +142,22 @@ class Engine(ABC):
         return final if watermark <= before else max(final, horizon)
 
     def emission_point(self, watermark: Tick) -> Tick:
-        """Windows that end at or before this have been given out."""
-        return self.horizon(watermark) if self.settings.mode == "append" else self.clamp(watermark)
+        """Windows that end at or before this have been given out, and perhaps others early."""
+        waits = self.settings.mode == "append" or self.settings.is_early
+        return self.horizon(watermark) if waits else self.clamp(watermark)
 
     # -- both phases of a watermark --------------------------------------------------------------
 
     @abstractmethod
-    def due(self, watermark: Tick) -> list[pa.RecordBatch]:
+    def due(self, watermark: Tick | None, *, look: bool = False) -> list[pa.RecordBatch]:
         """The rows of the windows that this watermark completes; `pass_to` or `abandon` comes next.
 
-        If it fails, nothing has changed.
+        With a `look`, those of open windows too that have changed since they were last given out; the watermark is that of now,
+        or the next one, and None if there was none. If it fails, nothing has changed.
         """
 
     @abstractmethod
-    def pass_to(self, watermark: Tick) -> None:
+    def pass_to(self, watermark: Tick | None) -> None:
         """Go on to a watermark whose rows were given out, and let go of what is final."""
 
     @abstractmethod

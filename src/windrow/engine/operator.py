@@ -11,14 +11,17 @@ mode, w in update mode). An error in either call leaves the operator as it was.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from html import escape
+from time import time_ns
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windrow.aggregates.base import Aggregate
 from windrow.engine.completeness import next_after
@@ -30,7 +33,7 @@ from windrow.engine.intake.columns import batches, ticks_of
 from windrow.engine.intake.projection import REASON, Projection, projection_of, rows_of
 from windrow.engine.metrics import Metrics
 from windrow.engine.operator_state import OperatorState
-from windrow.engine.results import empty_result, with_selected
+from windrow.engine.results import FINAL, empty_result, with_selected
 from windrow.engine.staging import Staged
 from windrow.errors import QueryError, StateError
 from windrow.measure import Point, PointLike, Tick, parse_point
@@ -39,6 +42,8 @@ from windrow.planner.plan import Plan
 from windrow.planner.window_set import FEW
 from windrow.span import Span
 from windrow.spec import QuerySpec, refuse_name_clashes, require_for_spans, require_named
+from windrow.triggers import CLOSE, Every, EveryRows, Trigger
+from windrow.watermarks import NOW, NOW_TYPE, Now, Watermark, watermark
 from windrow.windows.base import Window
 from windrow.wording import choices
 
@@ -52,28 +57,50 @@ if TYPE_CHECKING:
 class Operator(OperatorState):
     """A query at work on a stream. Made by `Query.operator` and `Query.restore`."""
 
-    def __init__(self, query: QuerySpec, settings: OperatorOptions) -> None:
+    def __init__(
+        self,
+        query: QuerySpec,
+        settings: OperatorOptions,
+        follows: Watermark | None = None,
+        clock: Callable[[], int] = time_ns,
+    ) -> None:
         require_pairings(settings.store, query.aggregates.values())
+        _require_looks(query, settings)
+        _require_unfollowed(query, follows)
+        if isinstance(query.time, Now):
+            follows = watermark()
         # Where events come in order, none is late, and nothing waits for one.
-        super().__init__(query, replace(settings, lateness=0) if query.ordered else settings)
+        settings = replace(settings, lateness=0) if query.ordered else settings
+        super().__init__(query, settings, follows, clock)
         self._intake = Intake(query.time_columns[0], settings, ordered=query.ordered)
         self._keys_kept = 0
 
     @classmethod
-    def restored(cls, query: QuerySpec, snapshot: bytes) -> Operator:
-        """The operator that a snapshot is of, which goes on with `query` once it is told to `change`."""
+    def restored(
+        cls,
+        query: QuerySpec,
+        snapshot: bytes,
+        *,
+        emit: str | Trigger = CLOSE,
+        clock: Callable[[], int] = time_ns,
+    ) -> Operator:
+        """The operator that a snapshot is of, which goes on with `query` once it is told to `change`.
+
+        A condition of early rows is not in the snapshot: it is that of `emit`.
+        """
         from windrow.engine.snapshot import restore
 
-        return restore(query, snapshot, cls)
+        return restore(query, snapshot, partial(cls, clock=clock), emit)
 
     def reconfigure(self, settings: OperatorOptions) -> None:
         """Go on with other options: what is final stays final, and in "update" mode the changelog begins anew."""
         require_pairings(settings.store, self.query.aggregates.values())
+        _require_looks(self.query, settings)
         settings = replace(settings, lateness=0) if self.query.ordered else settings
         if settings.mode != self.settings.mode:
             self._require_other_mode(settings.mode)
         for i, engine in enumerate(self.engines):
-            if settings.mode != self.settings.mode and engine.part.kind == "ordered":
+            if settings.changelog != self.settings.changelog and engine.part.kind == "ordered":
                 from windrow.engine.ordered.engine import Ordered
                 from windrow.engine.snapshot import in_other_mode
 
@@ -81,7 +108,10 @@ class Operator(OperatorState):
 
                 self.engines[i] = in_other_mode(engine, settings)
             self.engines[i].reconfigure(settings)
+        begins_anew = settings.changelog != self.settings.changelog
         self.settings = settings
+        if self.engines and begins_anew:
+            self.open_gate()
         self._intake = Intake(self.query.time_columns[0], settings, ordered=self.query.ordered)
         self._fit_unfetched()
 
@@ -122,8 +152,8 @@ class Operator(OperatorState):
     def process(self, events: Any) -> pa.Table:
         """Take in events: anything that speaks Arrow, or an iterator of such batches.
 
-        Returns the windows that are complete then. Without `ordered=True` that is for watermarks to say (`advance`), and the
-        table has no rows. With it the watermark follows the events: no event earlier than the newest one is expected. If a
+        Returns the windows that are complete then. Without `ordered=True` that is for watermarks to say (`advance`), and there are
+        no rows, but early ones where it is time for them (the option `emit`). With `ordered=True` the watermark follows the events: no event earlier than the newest one is expected. If a
         function of the user's own fails on a window that is complete, the events are in, and the window comes with the next
         call; if one of several batches fails, the windows of those before it do.
 
@@ -136,17 +166,67 @@ class Operator(OperatorState):
         """
         if not self.query.ordered:
             self.take_events(events)
-            return self._selected(self._nothing())
+            return self._selected(self._follow())
         for batch in batches(events):
             self._process(batch)
             newest = self.highest_time
             if newest is not None and (self.watermark is None or newest > self.watermark):
                 self.unfetched.append(self.complete_to(newest))
-        return self._selected(self._fetched())
+        return self._selected(self._fetched(self.look()))
 
     def _selected(self, rows: pa.Table) -> pa.Table:
         """Results with the columns that expressions over them add."""
         return with_selected(self.query.select, rows) if self.query.select and self.engines else rows
+
+    def _follow(self) -> pa.Table:
+        """What is due by a watermark that follows the events, and early rows."""
+        mark = None if self.following is None else self.following.watermark()
+        before = self.watermark if self.span_input is None else self.span_input.said
+        return (
+            self.look() if mark is None or (before is not None and mark <= before) else self.advance_to(mark)
+        )
+
+    def tick(self) -> pa.Table:
+        """The windows that are due by the clock, where no events come: of an operator with a watermark of its own.
+
+        To be called from time to time; it costs next to nothing where nothing is due.
+
+        Examples
+        --------
+        >>> import windrow as wr, pyarrow as pa
+        >>> from datetime import datetime
+        >>> from windrow.policies import VirtualClock
+        >>> clock = VirtualClock()
+        >>> q = wr.query(time="ts", windows={"w": wr.tumbling("1 minute")}, aggregates={"n": wr.count()})
+        >>> op = q.operator(watermark=wr.watermark(idle="30 seconds"), clock=clock.now)
+        >>> op.process(pa.table({"ts": [datetime(2026, 1, 1, 12, 0, 40)]})).num_rows
+        0
+        >>> clock.advance("30 seconds")
+        >>> op.tick()["n"].to_pylist()
+        [1]
+        """
+        if self.follows is None:
+            raise QueryError(
+                "tick asks the clock, and this operator is told its watermark by advance: operator(watermark=wr.watermark(..)) "
+                "has one that follows the events"
+            )
+        return self._selected(self._follow() if self.engines else self._nothing())
+
+    def look(self) -> pa.Table:
+        """Early rows, where it is time for them."""
+        return self.complete_to(self.watermark) if self._is_time_to_look() else self._nothing()
+
+    def _is_time_to_look(self) -> bool:
+        """Whether the trigger of early rows says so."""
+        trigger = self.settings.trigger
+        if trigger is None or self.counters.events == self.looked_events or self.highest_time is None:
+            return False
+        if not isinstance(trigger, Every):
+            rows = trigger.rows if isinstance(trigger, EveryRows) else 1
+            return self.counters.events - self.looked_events >= rows
+        assert self.looked_to is not None
+        period = self.measure.ticks(trigger.period, what="emit: every")
+        return bool(self.highest_time // period > self.looked_to // period)
 
     def _fetched(self, *more: pa.Table) -> pa.Table:
         """All rows that nobody has got yet, and these."""
@@ -160,9 +240,11 @@ class Operator(OperatorState):
 
     def _nothing(self) -> pa.Table:
         """A result without rows."""
-        return self.engines[0].no_rows if self.engines else empty_result(self.query, self.settings.mode)
+        return self.engines[0].no_rows if self.engines else empty_result(self.query, self.settings)
 
     def _process(self, batch: pa.RecordBatch) -> None:
+        if isinstance(self.query.time, Now):
+            batch = self._stamped(batch)
         projection = self.projection
         if projection is None and REASON in batch.schema.names:
             projection = Projection(self.query)
@@ -190,6 +272,13 @@ class Operator(OperatorState):
         if rows is not None:
             self._bad.append(rows)
             self.counters.bad += rows.num_rows
+
+    def _stamped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Events with the time of now."""
+        if NOW in batch.schema.names:
+            raise QueryError(f"events are stamped in a column {NOW!r}, and have one already: rename it")
+        stamps = pa.array(np.full(len(batch), self.clock() // 1000), pa.int64()).cast(NOW_TYPE)
+        return batch.append_column(pa.field(NOW, NOW_TYPE), stamps)
 
     def _read(self, batch: pa.RecordBatch) -> tuple[EventBatch, np.ndarray | None, BadRowReasons]:
         """The events of a batch, rows without a time, and rows that are bad for another reason of time."""
@@ -318,6 +407,8 @@ class Operator(OperatorState):
             self._open_and_close(events, spans)
         if spans is not None:
             spans.release.note(events.lengths)
+        if self.following is not None:
+            self.following.note(events)
 
     def _open_and_close(self, events: EventBatch, spans: SpanInput) -> None:
         """Take in rows that may open or close an event."""
@@ -327,13 +418,16 @@ class Operator(OperatorState):
         self.counters.late += int(late.sum())
         self.counters.arrivals += len(events)
         self.counters.events += folded
-        self._note_time(events.high)
+        self._note_time(events.scan[0], events.high)
 
-    def _note_time(self, high: Tick) -> None:
+    def _note_time(self, low: Tick, high: Tick) -> None:
+        if self.looked_to is None:
+            self.looked_to = low
+        self.lowest_time = low if self.lowest_time is None else min(self.lowest_time, low)
         self.highest_time = high if self.highest_time is None else max(self.highest_time, high)
 
     def _hand_over(self, incoming: EventBatch | PartialBatch) -> None:
-        high, count = incoming.high, incoming.count()
+        low, high, count = incoming.scan[0], incoming.high, incoming.count()
         lates = [engine.too_late(incoming) for engine in self.engines]
         late_events = missed = 0
         if lates.count(None) < len(lates):
@@ -361,7 +455,7 @@ class Operator(OperatorState):
             engine.note_time(high)
         self.counters.arrivals += count
         self.counters.events += count - late_events
-        self._note_time(high)
+        self._note_time(low, high)
 
     def _partly_late(self, incoming: EventBatch | PartialBatch, lates: list[Any]) -> int:
         """How many events have missed some of their windows, but not all; `lates` are what engines say of all of theirs."""
@@ -392,6 +486,10 @@ class Operator(OperatorState):
 
     def advance(self, watermark: PointLike) -> pa.Table:
         """Say that no event before `watermark` is expected any more; the windows that this completes."""
+        if self.follows is not None:
+            raise QueryError(
+                "the watermark of this operator follows its events, and cannot be told: tick() asks the clock"
+            )
         if not self.engines:
             self._remember(parse_point(watermark, what="watermark"))
             return self._nothing()
@@ -417,6 +515,17 @@ class Operator(OperatorState):
         self.said = self.measure.highest
         return self._selected(rows)
 
+    def finish_filled(self, rows: list[pa.Table]) -> pa.Table:
+        """As `finish`, behind these rows, but of all of them those alone whose windows the events fill.
+
+        These begin with the first event or later, and have ended when time goes on past the last one.
+        """
+        if self.lowest_time is None or self.highest_time is None:
+            return pa.concat_tables([*rows, self.finish()])
+        found = pa.concat_tables([*rows, self.complete_to(next_after(self.highest_time))])
+        first = self.measure.array(np.array([self.lowest_time], self.measure.dtype))[0]
+        return found.filter(pc.greater_equal(found["start"], first))
+
     def advance_to(self, watermark: Tick) -> pa.Table:
         """As `advance`, with the watermark in ticks."""
         if self.query.ordered:
@@ -435,19 +544,27 @@ class Operator(OperatorState):
         self.span_input.said = watermark
         return rows
 
-    def complete_to(self, watermark: Tick) -> pa.Table:
-        """Say that all windows that end at or before `watermark` are complete, whatever their release delay."""
-        if self.watermark is not None and watermark < self.watermark:
+    def complete_to(self, watermark: Tick | None) -> pa.Table:
+        """Say that all windows that end at or before `watermark` are complete, whatever their release delay; None: as before.
+
+        With early rows, where it is time for them.
+        """
+        if self.watermark is not None and watermark is not None and watermark < self.watermark:
             raise self._went_back(self.watermark, watermark)
         asked: list[AnyEngine] = []
         carried = Staged()
+        look, pass_gate = self._is_time_to_look(), None
         try:
-            if self.span_input is not None:
+            if self.span_input is not None and watermark is not None:
                 carried = self.span_input.carry_on(self.engines[0], watermark, self.highest_time)
             rows = []
             for engine in self.engines:
-                rows += engine.due(watermark)
+                rows += engine.due(watermark, look=look)
                 asked.append(engine)
+            schema = self.engines[0].result_schema
+            told = pa.Table.from_batches(rows, schema) if rows else self._nothing()
+            if self.gate is not None:
+                told, pass_gate = self.gate.sift(told)
         except BaseException:
             for engine in asked:
                 engine.abandon()
@@ -457,8 +574,13 @@ class Operator(OperatorState):
             engine.pass_to(watermark)
             engine.collect_strings()
         self._forget_keys()
-        self.watermark = watermark
-        return pa.Table.from_batches(rows, self.engines[0].result_schema) if rows else self._nothing()
+        if watermark is not None:
+            self.watermark = watermark
+        if look:
+            self.looked_events, self.looked_to = self.counters.events, self.highest_time
+        if pass_gate is not None:
+            pass_gate()
+        return told
 
     def _forget_keys(self) -> None:
         """Forget keys of which nothing is alive in any engine, once most are such."""
@@ -663,6 +785,7 @@ class Operator(OperatorState):
         require_named(name, window, Window, self.query.windows, what="window")
         if isinstance(self.query.time, Span):
             require_for_spans(self.query.time, name, window)
+        _require_adding_up({name: window}, self.settings)
         query = replace(self.query, windows=MappingProxyType({**self.query.windows, name: window}))
         if not self.engines:
             self.query = query
@@ -710,6 +833,8 @@ class Operator(OperatorState):
         What it asked of events ends with it: if no other window depends on order, events wait no longer.
         """
         self._require("window", name, self.query.windows)
+        if self.gate is not None:
+            self.gate.drop(name)
         for engine in self.engines:
             if name in engine.query.windows and len(engine.query.windows) > 1:
                 engine.remove_window(name)
@@ -759,6 +884,49 @@ def _all_columns(query: QuerySpec, schema: pa.Schema) -> pa.Schema:
     """The columns of events and those that a query computes of them."""
     projection = projection_of(query)
     return schema if projection is None else projection.schema(schema)
+
+
+def _require_looks(query: QuerySpec, settings: OperatorOptions) -> None:
+    """An error if windows of this query cannot be given out early as the options say."""
+    if settings.trigger is None:
+        return
+    if isinstance(query.time, Span) and not query.time.is_point:
+        raise QueryError(
+            f"early rows ({settings.trigger}) of events of {query.time} are not possible: an event that is not over would be in windows "
+            "that it may never reach"
+        )
+    if settings.is_early:
+        for name in [n for n in (*query.key, *query.aggregates) if n == FINAL.name]:
+            raise QueryError(
+                f"with early rows a column {name!r} says whether a row can still change: give yours another name"
+            )
+    _require_adding_up(query.windows, settings)
+
+
+def _require_unfollowed(query: QuerySpec, follows: Watermark | None) -> None:
+    """An error if a watermark can follow the events of this query only in one way, which is another."""
+    if follows is None:
+        return
+    if query.ordered:
+        raise QueryError("with ordered=True the watermark follows the newest event: leave out watermark=")
+    if isinstance(query.time, Now):
+        raise QueryError("with time=wr.now() the watermark is the clock: leave out watermark=")
+    if isinstance(query.time, Span) and query.time.id is not None:
+        raise QueryError(
+            f"when an event of {query.time} is over is not known before: tell the watermark by advance"
+        )
+
+
+def _require_adding_up(windows: Mapping[str, Window], settings: OperatorOptions) -> None:
+    """An error if parts of a window would have to add up where later events may place it elsewhere."""
+    if settings.trigger is None or not settings.trigger.discarding:
+        return
+    for name, window in windows.items():
+        if window.layout != "aligned" or window.since is not None:
+            raise QueryError(
+                f"window {name!r} ({window}) has no rows that add up: where it is depends on events to come, or it has an event in its "
+                "last step alone; discarding=True is for windows that time places"
+            )
 
 
 def _with_fields(rows: pa.Table, fields: list[pa.Field]) -> pa.Table:

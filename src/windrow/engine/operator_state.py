@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from time import time_ns
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -12,30 +14,60 @@ from windrow.measure import Measure, Point, Tick
 from windrow.options import OperatorOptions
 from windrow.span import Span
 from windrow.spec import QuerySpec
+from windrow.triggers import When
+from windrow.watermarks import Now, Watermark
 
 if TYPE_CHECKING:
     from windrow.engine.engines import AnyEngine
+    from windrow.engine.following import Following
+    from windrow.engine.gate import Gate
     from windrow.engine.spanning.span_input import SpanInput
+
+
+def steady(clock: Callable[[], int]) -> Callable[[], int]:
+    """A clock that stands still where the other one goes back."""
+    latest = 0
+
+    def now() -> int:
+        nonlocal latest
+        latest = max(latest, clock())
+        return latest
+
+    return now
 
 
 class OperatorState:
     """The engines of a query, how far its stream has come, and rows that wait to be fetched."""
 
-    def __init__(self, query: QuerySpec, settings: OperatorOptions) -> None:
+    def __init__(
+        self,
+        query: QuerySpec,
+        settings: OperatorOptions,
+        follows: Watermark | None = None,
+        clock: Callable[[], int] = time_ns,
+    ) -> None:
         self.query = query
         self.settings = settings
         self._projection: tuple[QuerySpec, Projection | None] | None = None
+        # A watermark that follows the events, and the clock that goes on where there are none.
+        self.follows, self.clock = follows, steady(clock)
+        self.following: Following | None = None
         self.counters = Counters()
         self.engines: list[AnyEngine] = []
         self.schema: pa.Schema | None = None
         self.watermark: Tick | None = None
         self.highest_time: Tick | None = None
+        self.lowest_time: Tick | None = None
         # A watermark that came before the first batch.
         self.early_watermark: Point | None = None
         self.span_input: SpanInput | None = None
         # Where the watermark follows the events: as the user has said it, and rows that were not fetched yet.
         self.said: Tick | None = None
         self.unfetched: list[pa.Table] = []
+        # Where rows come early: how many events there were, and how far time had come, at the last look.
+        self.looked_events = 0
+        self.looked_to: Tick | None = None
+        self.gate: Gate | None = None
         self._late: list[pa.RecordBatch] = []
         self._bad: list[pa.Table] = []
 
@@ -51,6 +83,21 @@ class OperatorState:
 
             self.span_input = SpanInput(self.query, engines[0], schema)
         self.engines, self.schema = engines, schema
+        self.open_gate()
+        if self.follows is not None:
+            from windrow.engine.following import Following
+
+            by_clock = isinstance(self.query.time, Now)
+            self.following = Following(self.follows, self.measure, schema, self.clock, by_clock=by_clock)
+
+    def open_gate(self) -> None:
+        """Know no windows that were given out early, if a condition says which are."""
+        trigger = self.settings.trigger
+        self.gate = None
+        if isinstance(trigger, When):
+            from windrow.engine.gate import Gate
+
+            self.gate = Gate(trigger, self.engines[0].result_schema)
 
     def late(self) -> pa.Table:
         """The events that came too late for all of their windows, since the last call."""

@@ -1,4 +1,4 @@
-"""The schema of results: keys, `window`, `start`, `end`, aggregates, and in update mode `op` and `revision`."""
+"""The schema of results: keys, `window`, `start`, `end`, aggregates; in update mode `op` and `revision`, and `final` with early rows."""
 
 from __future__ import annotations
 
@@ -9,25 +9,34 @@ import pyarrow as pa
 from windrow.engine.binding import Binding
 from windrow.errors import DataError
 from windrow.expressions.formula import evaluate
+from windrow.options import OperatorOptions
 from windrow.spec import QuerySpec
 
 WINDOW_TYPE = pa.dictionary(pa.int32(), pa.string())
 CHANGES = [pa.field("op", pa.string()), pa.field("revision", pa.int64())]
+FINAL = pa.field("final", pa.bool_())
 
 
-def result_schema(binding: Binding, keys: pa.Schema, mode: str) -> pa.Schema:
+def changes_of(options: OperatorOptions) -> list[pa.Field]:
+    """The columns that say what a row does to those before it, and with early rows, whether it can still change."""
+    if options.mode == "append":
+        return []
+    return [*CHANGES, FINAL] if options.is_early else CHANGES
+
+
+def result_schema(binding: Binding, keys: pa.Schema, options: OperatorOptions) -> pa.Schema:
     """The schema of the results of a bound query, which changes only with its aggregates."""
     fields = [*keys, pa.field("window", WINDOW_TYPE)]
     fields += [pa.field(name, binding.measure.type) for name in ("start", "end")]
     fields += [pa.field(name, answer.bound.type) for name, answer in binding.answers.items()]
-    return pa.schema(fields + CHANGES if mode == "update" else fields)
+    return pa.schema(fields + changes_of(options))
 
 
-def empty_result(query: QuerySpec, mode: str) -> pa.Table:
+def empty_result(query: QuerySpec, options: OperatorOptions) -> pa.Table:
     """A result without rows, before any batch has told the types."""
     names = [*query.key, "window", "start", "end", *query.aggregates]
     fields = [pa.field(name, WINDOW_TYPE if name == "window" else pa.null()) for name in names]
-    return pa.schema(fields + CHANGES if mode == "update" else fields).empty_table()
+    return pa.schema(fields + changes_of(options)).empty_table()
 
 
 def with_selected(select: Mapping[str, str], rows: pa.Table) -> pa.Table:

@@ -42,6 +42,8 @@ class ClosedWindows:
     order: tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray] | None = None
     # The first slice of the last step of each window, where a key has a window only if it has an event there.
     shown: np.ndarray | None = None
+    # Which windows are final, where rows say so.
+    final: np.ndarray | None = None
 
     def __len__(self) -> int:
         return len(self.spec)
@@ -74,7 +76,10 @@ class ClosedWindows:
         order = None if o is None else (o[0][keep], o[1][keep], o[2][keep], o[3][keep])
         shown = None if self.shown is None else self.shown[keep]
         edges = self.start[keep], self.end[keep]
-        return ClosedWindows(self.spec[keep], *edges, self.first[keep], self.last[keep], key, order, shown)
+        final = None if self.final is None else self.final[keep]
+        return ClosedWindows(
+            self.spec[keep], *edges, self.first[keep], self.last[keep], key, order, shown, final
+        )
 
     @property
     def deciding(self) -> ClosedWindows:

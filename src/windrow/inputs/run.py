@@ -64,7 +64,12 @@ def _over_data(query: QuerySpec, events: Any, options: RunOptions, progress: Pro
     total = getattr(events, "num_rows", None)
     progress.begin("rows answered", total if isinstance(total, int) else None)
     return bounded.run(
-        query, events, on_bad=options.on_bad, threads=options.threads, advance=progress.advance
+        query,
+        events,
+        on_bad=options.on_bad,
+        threads=options.threads,
+        advance=progress.advance,
+        filled=not options.partial,
     )
 
 
@@ -189,6 +194,8 @@ class _Run:
             if self.query.ordered and operator.highest_time is not None:
                 found.append(operator.complete_to(operator.highest_time))
             self.progress.advance(len(rows.numbers))
+        if not self.options.partial:
+            return with_selected(self.query.select, operator.finish_filled(found))
         return with_selected(self.query.select, pa.concat_tables([*found, operator.finish()]))
 
 

@@ -145,7 +145,10 @@ class _Fitting:
             key = {name: spec.key_expressions.get(name, name) for name in spec.key}
             key = key if spec.key_expressions else spec.key
             parts = {"windows": spec.windows, "aggregates": spec.aggregates}
-            self._prepared(place, key=key, where=spec.where, select=spec.select, **parts)
+            emits = {name: self.query_parts[name] for name in ("emit", "mode") if name in self.query_parts}
+            fits = self._prepared(place, key=key, where=spec.where, select=spec.select, **parts)
+            if fits and "emit" in emits:
+                self._prepared(self.query["emit"], key=key, **parts, options=emits)
 
     def _check_keys(self) -> None:
         keys, place = self.query_parts.get("key", ()), self.query.get("key")

@@ -43,11 +43,18 @@ from windrow.pipelines.spec import (
 )
 from windrow.span import span
 from windrow.spec import QuerySpec
+from windrow.triggers import CLOSE, Trigger, each_batch, every, every_rows, when
 
 # Options of `on_spark` that a pipeline decides itself. The watermark has a field of its own, which also says how far ahead
 # events may be: of the clock, and not of the watermark, which stands still where no events come.
 _DECIDED = ("watermark", "metrics", "max_ahead")
 OPTIONS = [name for name in inspect.signature(SparkOptions).parameters if name not in _DECIDED]
+TRIGGERS: dict[str, Callable[..., Trigger]] = {
+    "every": every,
+    "every_rows": every_rows,
+    "each_batch": each_batch,
+    "when": when,
+}
 # Spark gives no order to rows, so none can be promised.
 QUERY_FIELDS = ("time", "key", "where", "windows", "aggregates", "select")
 QUERY_NEEDED = ("time", "windows", "aggregates")
@@ -168,12 +175,20 @@ def _named(
 
 def _option(form: Form, name: str, value: Value) -> Any:
     """An option of the query, checked by itself so that an error has its place."""
-    found = form.argument(name, value)
+    found = _emit(value) if name == "emit" else form.argument(name, value)
+    # Early rows go with a mode; whether it is that of the query is asked where all of it is known.
+    mode = "update" if isinstance(found, Trigger) and not found.discarding else "append"
     try:
-        SparkOptions(**{name: found})
+        SparkOptions(**({"mode": mode} | {name: found}))
     except QueryError as problem:
         raise value.problem(str(problem)) from None
     return found
+
+
+def _emit(value: Value) -> Any:
+    if not value.is_mapping and value.text("when rows come") == CLOSE:
+        return CLOSE
+    return call(value, TRIGGERS, what="trigger")
 
 
 def _made(function: Callable[..., Any], name: str) -> Callable[[Value], Any]:

@@ -141,19 +141,22 @@ class Watermark:
     """How late events may be, on the column `on` (the time column unless named).
 
     Events more than `max_ahead` ahead of the clock are bad rows and do not move the watermark: a single one dated 2099
-    would make all others late.
+    would make all others late. With `idle` the watermark stays at most that far behind the clock, though no events come.
     """
 
     delay: Length
     _: KW_ONLY
     on: str | None = None
     max_ahead: Length | None = "1 day"
+    idle: Length | None = None
 
     def __post_init__(self) -> None:
         if milliseconds(self.delay, what="delay") < 0:
             raise QueryError(f"delay must not be negative, but is {self.delay!r}")
         if self.max_ahead is not None and milliseconds(self.max_ahead, what="max_ahead") <= 0:
             raise QueryError(f"max_ahead must be longer than zero, not {self.max_ahead!r}")
+        if self.idle is not None and milliseconds(self.idle, what="idle") <= 0:
+            raise QueryError(f"idle must be longer than zero, not {self.idle!r}")
 
 
 @dataclass(frozen=True)
@@ -193,6 +196,11 @@ class Pipeline:
             raise QueryError("a checkpoint is needed: a folder from which the pipeline goes on after a stop")
         if self.options.get("side_rows") and isinstance(self.sink, KafkaSink) and self.sink.bad_topic is None:
             raise QueryError("side_rows need a bad_topic in the sink, for late and bad rows")
+        emit = self.options.get("emit", "close")
+        if isinstance(self.sink, PostgresSink) and not isinstance(emit, str) and emit.discarding:
+            raise QueryError(
+                "a table has one row for each window, and rows that add up (discarding) are several: use another sink"
+            )
         if self.dedupe is not None and parse_duration(self.options.get("lateness", 0)).magnitude:
             raise QueryError(
                 "with dedupe, rows behind the watermark are dropped before they can be late: "
@@ -200,6 +208,16 @@ class Pipeline:
             )
         if self.trigger is not None:
             require_trigger(self.trigger)
+        if self.watermark is not None and self.watermark.idle is not None:
+            self._require_clock()
+
+    def _require_clock(self) -> None:
+        """An error where events are not of the present, and a watermark by the clock would make them late."""
+        if self.trigger == "available_now" or isinstance(self.source, ReplaySource):
+            what = "a recording" if isinstance(self.source, ReplaySource) else 'trigger "available_now"'
+            raise QueryError(
+                f"idle goes by the clock, and with {what} events are older than that: all of them would be late. Leave out idle"
+            )
 
 
 SOURCES = {"kafka": KafkaSource, "files": FileSource, "replay": ReplaySource}

@@ -74,6 +74,8 @@ def fit(query: QuerySpec, df: DataFrame, options: SparkOptions) -> Plan:
     row = pa.schema([schema.field(name) for name in given if name in names])
     if df.isStreaming:
         _check_stream(query, df, options)
+    elif settings.trigger is not None:
+        raise QueryError(f"early rows ({settings.trigger}) are for streams: in a batch, all events are there")
     elif settings.max_ahead is not None:
         raise QueryError("max_ahead is for streams: in a batch, no watermark says what is too far ahead")
     operator = Operator(query, settings)

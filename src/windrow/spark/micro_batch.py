@@ -52,7 +52,7 @@ def apply(
         else:
             _process(operator, rows)
     if batch.watermark == NONE:
-        return []
+        return [operator.look()]
     return [operator.advance_to(ticks(operator.measure, batch.watermark))]
 
 

@@ -86,6 +86,8 @@ def _not_pushed(
 ) -> str | None:
     if settings.mode != "append":
         return "a changelog needs the events in order of arrival"
+    if settings.trigger is not None:
+        return "windows that are open are given out early"
     if side_rows or settings.on_bad != "raise":
         return "bad rows are wanted as rows, and slices have none"
     return pushdown.obstacle(query, schema, df.schema)

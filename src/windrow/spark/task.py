@@ -128,7 +128,7 @@ class Task(Work):
         """The operator that a snapshot is of, perhaps of an earlier form of the query."""
         from windrow.engine.operator import Operator
 
-        return Operator.restored(self.query, state)
+        return Operator.restored(self.query, state, emit=self.settings.emit)
 
     can_change = True
 
@@ -155,10 +155,14 @@ class Task(Work):
         super().replay(operator, batches)
 
     def _described(self) -> list[str]:
-        """The plan and the options but `on_bad`, as bad rows leave nothing in the state."""
+        """The plan and the options but `on_bad`, as bad rows leave nothing in the state; `emit` where it is not what it was
+        before there was a choice."""
         from windrow.engine.snapshot.plan import plan_hash
 
-        settings = [f"{name}={value}" for name, value in vars(self.settings).items() if name != "on_bad"]
+        said = {name: value for name, value in vars(self.settings).items() if name != "on_bad"}
+        if self.settings.trigger is None:
+            del said["emit"]
+        settings = [f"{name}={value}" for name, value in said.items()]
         return [plan_hash(self.query).hex(), *settings]
 
     def judge(self) -> Operator:

@@ -74,7 +74,7 @@ class Aligned(Engine):
         self.kept_from: Tick | None = None
         self._know_edges()
         self._emission: Emission | None = None
-        self._some_ended = False
+        self._some_ended = self._looked = False
 
     def _know_edges(self) -> None:
         """Know where the windows of now begin and end."""
@@ -167,8 +167,8 @@ class Aligned(Engine):
             self.keep(foldable, numbers, inside)
             rows = self.revising(times)
             if len(rows):
-                self.fresh.fold(segments.only(rows), [], ())
-                self.touch(starts[starts < self.watermark])
+                self.fresh.fold(segments if self.settings.is_early else segments.only(rows), [], ())
+                self.touch(self.revised(starts))
 
         staged.on_commit(commit)
 
@@ -207,7 +207,7 @@ class Aligned(Engine):
             rows = self.revising(parcel.times)
             if len(rows):
                 self.fresh.join(cells[rows], [], parcel.sizes[rows])
-                self.touch(starts[starts < self.watermark])
+                self.touch(self.revised(starts))
 
         staged.on_commit(commit)
 
@@ -270,10 +270,16 @@ class Aligned(Engine):
         return slots
 
     def revising(self, times: np.ndarray) -> np.ndarray:
-        """The rows that may revise a window already emitted (update mode)."""
+        """The rows that may revise a window already emitted (update mode): late ones, and all where rows come early."""
+        if self.settings.is_early:
+            return np.arange(len(times))
         if self.settings.mode != "update" or self.watermark is None:
             return np.empty(0, np.int64)
         return np.flatnonzero(times < self.watermark)
+
+    def revised(self, starts: np.ndarray) -> np.ndarray:
+        """Of the starts of slices that events lie in, those of slices that may have revising ones."""
+        return starts if self.settings.is_early else starts[starts < self.watermark]
 
     def touch(self, starts: np.ndarray) -> None:
         """Remember slices that late events may lie in; some are in the same ones, and some in none of these."""
@@ -327,11 +333,25 @@ class Aligned(Engine):
 
     # -- watermarks and results ------------------------------------------------------------------
 
-    def due(self, watermark: Tick) -> list[pa.RecordBatch]:
+    def due(self, watermark: Tick | None, *, look: bool = False) -> list[pa.RecordBatch]:
         bottom = self.clamp(self.lowest - 1)
         old_point = bottom if self.watermark is None else self.emission_point(self.watermark)
-        point = self.emission_point(watermark)
+        point = old_point if watermark is None else self.emission_point(watermark)
         emission = Emission(self, self.slices.slots)
+        self._looked = look
+        if self.settings.is_early:
+            self._emit_early(emission, old_point, point)
+        else:
+            self._emit_ended(emission, old_point, point)
+        self._emission = emission
+        if self.spans is not None:
+            self.spans.prepare_evict(
+                self.needed_from(point if watermark is None else self.horizon(watermark))
+            )
+        return [*self.ready, *emission.batches]
+
+    def _emit_ended(self, emission: Emission, old_point: Tick, point: Tick) -> None:
+        """Windows that have ended, and those that late events have changed; with a look, what has come of all others."""
         if self.fresh_seen and self.watermark is not None:
             emission.revise(self._only(self._revised(self.horizon(self.watermark), old_point), backlog=False))
         if self.backlog and self.watermark is not None:
@@ -339,24 +359,47 @@ class Aligned(Engine):
         self._some_ended = self._ends.some(old_point, point)
         if self._some_ended:
             emission.emit(self._due(old_point, point))
-        self._emission = emission
-        if self.spans is not None:
-            self.spans.prepare_evict(self.needed_from(self.horizon(watermark)))
-        return [*self.ready, *emission.batches]
+        if self._looked:
+            emission.emit(self._due(point, self.clamp(self.measure.highest)))
 
-    def pass_to(self, watermark: Tick) -> None:
+    def _emit_early(self, emission: Emission, before: Tick, horizon: Tick) -> None:
+        """Windows that are final now, whatever was given out of them; with a look, those that have changed since the last one."""
+        if self._ends.some(before, horizon):
+            due = self._told(self._due(before, horizon), horizon)
+            emission.revise(self._only(due, backlog=False), unchanged=True)
+            if self.backlog:
+                emission.emit(self._only(due, backlog=True))
+        if not self._looked:
+            return
+        highest = self.clamp(self.measure.highest)
+        if self.fresh_seen:
+            due = self._told(self._revised(horizon, highest), horizon)
+            emission.revise(self._only(due, backlog=False))
+        if self.backlog:
+            emission.emit(self._only(self._told(self._due(horizon, highest), horizon), backlog=True))
+
+    def _told(self, due: ClosedWindows, horizon: Tick) -> ClosedWindows:
+        """Windows that say whether they are final, where rows tell."""
+        return replace(due, final=due.end <= horizon) if self.settings.is_early else due
+
+    def pass_to(self, watermark: Tick | None) -> None:
         assert self._emission is not None
         self._emission.commit()
         self._emission = None
-        before, self.watermark = self.watermark, watermark
-        horizon = self.horizon(watermark)
-        if before is None or self.backlog or self._some_final(before, horizon):
-            self.threshold = self.needed_from(horizon)
-        self.backlog.clear()
+        before, self.watermark = self.watermark, self.watermark if watermark is None else watermark
+        if self.watermark is not None:
+            horizon = self.horizon(self.watermark)
+            if before is None or self.backlog or self._some_final(before, horizon):
+                self.threshold = self.needed_from(horizon)
+        if self._looked or not self.settings.is_early:
+            self.backlog.clear()
         self.ready.clear()
         if self.spans is not None:
             self.spans.evict()
-        self._let_go(horizon)
+        if self.settings.trigger is None or self._looked:
+            self._forget_looked()
+        if self.watermark is not None:
+            self._let_go(horizon)
 
     def _some_final(self, before: Tick, horizon: Tick) -> bool:
         """Whether windows have become final since a watermark; in append mode they were given out now."""
@@ -406,20 +449,26 @@ class Aligned(Engine):
 
     def _let_go(self, horizon: Tick) -> None:
         """Drop what no window needs any more: slices, events, memory."""
-        if self.fresh_seen:
-            self.forget_fresh()
         self.ledger.forget(horizon)
         if self.threshold > self._evicted_to:
-            self._evict()
+            self._evicted_to = self.threshold
+            self._evict(self.threshold)
         self._coalesce(horizon)
 
-    def _evict(self) -> None:
+    def _forget_looked(self) -> None:
+        """Nothing is new since the last look; where rows add up, all that there is was given out."""
+        if self.fresh_seen:
+            self.forget_fresh()
+        if self._looked and self.settings.mode == "append" and self.highest_time is not None:
+            self.kept_from = next_after(self.highest_time)
+            self._evict(self.clamp(self.measure.highest))
+
+    def _evict(self, threshold: Tick) -> None:
         """Drop slices and events before the threshold, and memory that is not needed any more."""
-        self._evicted_to = self.threshold
-        evicted = self.slices.evict_before(self.threshold)
+        evicted = self.slices.evict_before(threshold)
         for store in self.binding.stores.values():
             if isinstance(store, Log):
-                store.evict_before(self.threshold)
+                store.evict_before(threshold)
             elif isinstance(store, Multisets) and len(evicted):
                 store.reset(evicted)
         if len(evicted):
@@ -438,8 +487,13 @@ class Aligned(Engine):
     @property
     def touched(self) -> np.ndarray:
         """Where the slices begin that hold what is fresh, and perhaps others; ascending."""
-        self.touches = [ascending(*self.touches)]
-        return self.touches[0]
+        starts = ascending(*self.touches)
+        if self.settings.is_early and len(starts):
+            # Since they were touched, some slices were evicted, or joined to those before them.
+            at = np.searchsorted(self.slices.starts, starts, side="right") - 1
+            starts = self.slices.starts[ascending(at[at >= 0])]
+        self.touches = [starts]
+        return starts
 
     def forget_fresh(self) -> None:
         """No event is new since the last advance."""
@@ -540,7 +594,8 @@ class Aligned(Engine):
             return
         due = self._due(self.clamp(self.lowest - 1), self.horizon(self.watermark))
         emission = Emission(self, self.slices.slots)
-        emission.emit(due.where(due.spec == self.windows.names.index(name)))
+        due = due.where(due.spec == self.windows.names.index(name))
+        emission.emit(self._told(due, self.horizon(self.watermark)))
         self.ready += emission.batches
 
     def add_aggregate(self, name: str, aggregate: Aggregate) -> Tick | None:
@@ -561,17 +616,16 @@ class Aligned(Engine):
         self._answer_anew()
 
     def reconfigure(self, options: OperatorOptions) -> None:
-        other = options.mode != self.settings.mode
+        other = options.changelog != self.settings.changelog
         super().reconfigure(options)
         if not other:
             return
+        self.ledger = Ledger()
+        self.touches, self.fresh_seen = [], False
         if options.mode == "update":
             self.fresh.repack(self.slices.slots[:0], self.slices.capacity, self.stride, slice(0, 0))
-            # Windows between the horizon and the watermark are given out now.
+            # Windows between the horizon and the watermark are given out now, and open ones with the next look.
             self.backlog.update(self.windows.names)
-        else:
-            self.ledger = Ledger()
-            self.touches, self.fresh_seen = [], False
         self._answer_anew()
 
     def _answer_anew(self) -> None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,6 +30,9 @@ from windrow.engine.sequence.queues import KeyQueues
 from windrow.engine.staging import Staged
 from windrow.engine.windows import ClosedWindows
 from windrow.measure import Tick
+
+if TYPE_CHECKING:
+    from windrow.engine.ordered.track import WindowRanges
 
 INSERT, UPDATE, DELETE = 1, 2, 3
 
@@ -52,6 +56,13 @@ class EmittedWindows:
         spec, count, opening, closing, revision = numbers
         start, end = ticks
         return cls(key, spec, start, end, count, opening, closing, revision)
+
+    @classmethod
+    def holding(cls, found: WindowRanges, due: ClosedWindows) -> EmittedWindows:
+        """Windows that were found, of which none was given out before."""
+        assert due.order is not None
+        events = found.end - found.begin, due.order[1], due.order[3] - 1
+        return cls(found.key, found.spec, due.start, due.end, *events, np.zeros(len(found), np.int64))
 
     def __len__(self) -> int:
         return len(self.key)
@@ -82,14 +93,14 @@ class Changes:
 
 @jit
 def compare(  # type: ignore[no-untyped-def]
-    order, emitted, key, spec, start, end, count, opening, closing, revision, action
+    order, emitted, key, spec, start, end, count, opening, closing, revision, final, action
 ):
     """Decide, identity by identity, what changes; fills `action`, and `revision` of what is now.
 
     order: all rows sorted by identity, in each identity what was given out before what is now, each of
     them sorted by content; rows below `emitted` were given out. A row that is given out again without a
-    change takes over its revision and gets no action; a row that stays on record as deleted gets DELETE
-    with count -1.
+    change takes over its revision and gets no action, unless it is `final`; a row that stays on record as
+    deleted gets DELETE with count -1.
     """
     total = order.shape[0]
     i = 0
@@ -118,6 +129,7 @@ def compare(  # type: ignore[no-untyped-def]
             # Deleted rows sort before live ones: their count is -1.
             a, b = order[i + dead + k], order[i + before + k]
             same = count[a] == count[b] and opening[a] == opening[b] and closing[a] == closing[b]
+            same = same and not final[b]
             k += 1
         if same:
             for k in range(now):
@@ -135,21 +147,21 @@ def compare(  # type: ignore[no-untyped-def]
         i = j
 
 
-def changes(emitted: EmittedWindows, now: EmittedWindows) -> Changes:
-    """What turns the rows that were given out into those that are true now."""
+def changes(emitted: EmittedWindows, now: EmittedWindows, final: np.ndarray | None) -> Changes:
+    """What turns the rows that were given out into those that are true now, of which some are `final` and come in any case."""
     both = emitted.with_more(now)
     tag = np.repeat([0, 1], [len(emitted), len(now)])
     keys = (both.closing, both.opening, both.count, tag, both.end, both.start, both.spec, both.key)
     order = np.lexsort(keys)
     action = np.zeros(len(both), np.int8)
     columns = [getattr(both, f.name) for f in fields(both)]
-    compare(order, len(emitted), *columns, action)
+    settled = np.zeros(len(both), bool)
+    settled[len(emitted) :] = False if final is None else final
+    compare(order, len(emitted), *columns, settled, action)
     deleted = np.flatnonzero(action[: len(emitted)] == DELETE)
     mine = action[len(emitted) :]
     # On record: everything that is now, and what was deleted (now or before) and did not come back.
-    identity = np.cumsum(_differs(both, order)) - 1
-    number = np.empty(len(both), np.int64)
-    number[order] = identity
+    number = _identities(both, order)
     back = np.isin(number[: len(emitted)], number[len(emitted) :])
     gone = (both.count[: len(emitted)] < 0) | (action[: len(emitted)] == DELETE)
     both.count[: len(emitted)][gone] = -1
@@ -157,6 +169,20 @@ def changes(emitted: EmittedWindows, now: EmittedWindows) -> Changes:
     updated, inserted = np.flatnonzero(mine == UPDATE), np.flatnonzero(mine == INSERT)
     before, after = np.split(both.revision, [len(emitted)])
     return Changes(deleted, updated, inserted, before, after, both.where(keep))
+
+
+def _identities(rows: EmittedWindows, order: np.ndarray) -> np.ndarray:
+    """A number for the identity of each row; `order` sorts rows by identity."""
+    number = np.empty(len(rows), np.int64)
+    number[order] = np.cumsum(_differs(rows, order)) - 1
+    return number
+
+
+def shares_identity(rows: EmittedWindows, others: EmittedWindows) -> np.ndarray:
+    """Whether each row has the identity of one of the others."""
+    both = rows.with_more(others)
+    number = _identities(both, np.lexsort((both.end, both.start, both.spec, both.key)))
+    return np.isin(number[: len(rows)], number[len(rows) :])
 
 
 def _differs(rows: EmittedWindows, order: np.ndarray) -> np.ndarray:
@@ -199,14 +225,49 @@ class Changelog:
         at = self.rows.places(keys)
         key = np.repeat(keys, self.rows.counts(keys))
         emitted = EmittedWindows.of(key, self.rows.numbers[:, at], self.rows.ticks[:, at])
-        found = changes(emitted, now)
+        emitted = emitted.where(emitted.revision >= 0)
+        found = changes(emitted, now, due.final)
         gone = emitted.where(found.deleted)
         none = np.zeros(len(gone), np.int64)
         vanished = ClosedWindows(gone.spec, gone.start, gone.end, none, none, gone.key)
+        vanished.final = None if due.final is None else none.astype(bool)
         emission.change(vanished, "delete", found.emitted[found.deleted])
         for which, op in ((found.updated, "update"), (found.inserted, "insert")):
             emission.change(due.where(which), op, found.now[which])
         return found.kept
+
+    def settle(
+        self,
+        emission: Emission,
+        keys: np.ndarray,
+        due: ClosedWindows,
+        now: EmittedWindows,
+        horizon: Tick,
+        staged: Staged,
+    ) -> None:
+        """As `revise`, where windows that have not ended are given out, too; on commit, what is on record is that.
+
+        A window that is open is not given out while it has the identity of a final one: over equal times two windows of a
+        key may lie in one instant. Such a final row stays on record, with a revision below zero.
+        """
+        assert due.final is not None
+        at = self.rows.places(keys)
+        key = np.repeat(keys, self.rows.counts(keys))
+        final = EmittedWindows.of(key, self.rows.numbers[:, at], self.rows.ticks[:, at])
+        final = final.where(final.revision < 0).with_more(now.where(due.final))
+        hidden = shares_identity(now, final) & ~due.final
+        final = final.where(shares_identity(final, now.where(hidden)))
+        final.revision = np.full(len(final), -1)
+        shown = ~hidden
+        kept = self.revise(emission, keys, due.where(shown), now.where(shown))
+        over = np.append(np.zeros(len(kept) - int(shown.sum()), bool), due.final[shown])
+        kept = kept.where(~over & ((kept.count >= 0) | (kept.end > horizon))).with_more(final)
+        staged.on_commit(partial(self._replace, keys, kept))
+
+    def _replace(self, keys: np.ndarray, rows: EmittedWindows) -> None:
+        self.rows.clear(keys)
+        self.put(rows)
+        self.rows.settle()
 
     def record(self, keys: np.ndarray, rows: EmittedWindows | None, horizon: Tick, staged: Staged) -> None:
         """On commit, forget what was on record of these keys, note rows if there are any, and evict those that are final."""

@@ -38,7 +38,7 @@ from windrow.engine.ordered.waiting import Chunk, Released, Waiting
 from windrow.engine.partials import Log, Store
 from windrow.engine.sequence import bad_rows, discretizer_for, discretizers_for
 from windrow.engine.staging import Staged
-from windrow.engine.windows import ClosedWindows
+from windrow.engine.windows import ClosedWindows, joined
 from windrow.errors import LimitError, QueryError
 from windrow.measure import Tick
 from windrow.planner.plan import Part
@@ -194,9 +194,10 @@ class Ordered(Engine):
 
     # -- watermarks and results ------------------------------------------------------------------
 
-    def due(self, watermark: Tick) -> list[pa.RecordBatch]:
-        finished = watermark >= self.measure.highest
-        horizon = self.measure.highest if finished else self.horizon(watermark)
+    def due(self, watermark: Tick | None, *, look: bool = False) -> list[pa.RecordBatch]:
+        finished = watermark is not None and watermark >= self.measure.highest
+        horizon = self.last_horizon if watermark is None else self.horizon(watermark)
+        horizon = self.measure.highest if finished else horizon
         self.grow()
         staged = self._passage = Staged()
         for track in self.tracks:
@@ -204,6 +205,9 @@ class Ordered(Engine):
         try:
             if self.speculative is None:
                 return self._settle(horizon, staged, finished=finished)
+            if self.settings.is_early:
+                return self._look(self.speculative, horizon, staged, look=look, finished=finished)
+            assert watermark is not None
             return self._revise(self.speculative, watermark, horizon, staged, finished=finished)
         except BaseException:
             self.abandon()
@@ -214,12 +218,14 @@ class Ordered(Engine):
         self._passage.rollback()
         self._passage = None
 
-    def pass_to(self, watermark: Tick) -> None:
+    def pass_to(self, watermark: Tick | None) -> None:
         assert self._passage is not None
         passage, self._passage = self._passage, None
         passage.commit()
         if self.slots.is_wasteful(len(self.settled.seen)):
             self._pack()
+        if watermark is None:
+            return
         finished = watermark >= self.measure.highest
         self.last_horizon = self.measure.highest if finished else self.horizon(watermark)
         self.watermark = watermark
@@ -239,7 +245,7 @@ class Ordered(Engine):
             for part in bulk:
                 track.read(part, self._floors(), staged)
                 staged.on_commit(partial(self.waiting.skip, part))
-        track.pass_time(horizon, staged, finished=finished)
+        track.pass_time(horizon, staged, ending=self._ending(finished))
         found = track.ready(horizon, staged)
         if not len(found):
             return []
@@ -250,10 +256,18 @@ class Ordered(Engine):
         emission.change(due, "insert", np.zeros(len(due), np.int64))
         return emission.batches
 
+    def _ending(self, finished: bool) -> np.ndarray:
+        """The keys whose open windows end now: all at the end of the stream, and none before."""
+        return np.arange(self.keys.count if finished else 0)
+
     def _distribute(self) -> None:
-        """Put events into the queues of their keys; those that have had late ones are stale."""
-        keys, first = self.waiting.distribute([track.reading for track in self.tracks], self.keys.count)
-        if self.speculative is not None and self.watermark is not None:
+        """Put events into the queues of their keys; those that have had late ones are stale, and all, where rows come early."""
+        early = self.settings.is_early
+        readers = [self.settled] if early else self.tracks
+        keys, first = self.waiting.distribute([track.reading for track in readers], self.keys.count)
+        if early:
+            self._make_stale(keys)
+        elif self.speculative is not None and self.watermark is not None:
             self._make_stale(keys[first <= self.emission_point(self.watermark)])
 
     def _make_stale(self, keys: np.ndarray) -> None:
@@ -306,7 +320,7 @@ class Ordered(Engine):
             # What ends only because everything does may have the identity of a window that was given out.
             self.make_all_stale()
         read = self._read_settled(horizon, staged)
-        self.settled.pass_time(horizon, staged, finished=finished)
+        self.settled.pass_time(horizon, staged, ending=self._ending(finished))
         stale = ascending(*self._stale) if self._stale else np.empty(0, np.int64)
         staged.on_commit(partial(self._freshen, stale))
         behind = ascending(stale, read[self.settled.seen[read] > track.seen[read]])
@@ -315,15 +329,70 @@ class Ordered(Engine):
         if len(behind):
             track.take_over(self.settled, behind, staged)
         self._read(track, keys, point, staged)
-        track.pass_time(point, staged, finished=False)
+        track.pass_time(point, staged, ending=self._ending(finished=False))
         batches = self._changes(track, track.ready(point, staged), stale, old, horizon, staged)
         self.settled.ready(horizon, staged)
         return batches
 
     def _freshen(self, keys: np.ndarray) -> None:
-        """No key is stale any more."""
+        """These keys are not stale any more; they are all that were, or those that windows have become final of."""
         self._is_stale[keys] = False
-        self._stale = []
+        rest = [some[self._is_stale[some]] for some in self._stale]
+        self._stale = [some for some in rest if len(some)]
+
+    def _look(
+        self, track: Track, horizon: Tick, staged: Staged, *, look: bool, finished: bool
+    ) -> list[pa.RecordBatch]:
+        """Early rows: all windows of the stale keys as they would end now, and those that are final.
+
+        The speculative track goes from where the settled one is to the end of what has come, and back when the rows are made. Of a
+        key with a final window all is compared, as its rows on record may be parts of that.
+        """
+        self._distribute()
+        if finished:
+            self.make_all_stale()
+        self._read_settled(horizon, staged)
+        self.settled.pass_time(horizon, staged, ending=self._ending(finished))
+        ended = self.settled.ready(horizon, staged)
+        keys = ascending(*self._stale, ended.key) if look or finished else ascending(ended.key)
+        if not len(keys):
+            return []
+        tried = Staged()
+        try:
+            highest = self.measure.highest
+            track.take_over(self.settled, keys, tried)
+            self._read(track, keys, highest, tried)
+            track.pass_time(highest, tried, ending=keys)
+            open_ones = track.ready(highest, tried)
+            batches = self._compared(keys, ended, track, open_ones, horizon, staged)
+        finally:
+            tried.rollback()
+        staged.on_commit(partial(self._freshen, keys))
+        return batches
+
+    def _compared(
+        self,
+        keys: np.ndarray,
+        ended: WindowRanges,
+        track: Track,
+        found: WindowRanges,
+        horizon: Tick,
+        staged: Staged,
+    ) -> list[pa.RecordBatch]:
+        """Rows that turn what was given out of these keys into windows that have ended, and those of a track."""
+        (final, slots), (due, more) = self.settled.due_of(ended), track.due_of(found)
+        due.first += len(slots)
+        due.last += len(slots)
+        due = joined([final, due])
+        due.final = np.repeat([True, False], [len(ended), len(found)])
+        emission = Emission(self, np.concatenate([slots, more]))
+        ranges = WindowRanges.joined([ended, found])
+        complete = self._complete(due)
+        if complete is not None:
+            due, ranges = due.where(complete), ranges.where(complete)
+        rows = EmittedWindows.holding(ranges, due)
+        self.changelog.settle(emission, keys, due, rows, horizon, staged)
+        return emission.batches
 
     def _changes(
         self, track: Track, found: WindowRanges, stale: np.ndarray, old: Tick, horizon: Tick, staged: Staged
@@ -340,18 +409,7 @@ class Ordered(Engine):
         complete = self._complete(due)
         if complete is not None:
             due, found = due.where(complete), found.where(complete)
-        assert due.order is not None
-        whole = np.zeros(len(due), np.int64)
-        rows = EmittedWindows(
-            found.key,
-            found.spec,
-            due.start,
-            due.end,
-            found.end - found.begin,
-            due.order[1],
-            due.order[3] - 1,
-            whole,
-        )
+        rows, whole = EmittedWindows.holding(found, due), np.zeros(len(due), np.int64)
         fresh = found.finish > old
         kept = rows.where(fresh)
         if len(stale):

@@ -282,8 +282,8 @@ class Track:
 
     # -- time ------------------------------------------------------------------------------------
 
-    def pass_time(self, until: Tick, staged: Staged, *, finished: bool) -> None:
-        """Find the windows that end because time goes on, or because everything ends."""
+    def pass_time(self, until: Tick, staged: Staged, *, ending: np.ndarray) -> None:
+        """Find the windows that end because time goes on, or because everything ends for the keys of `ending`."""
         if self._timed:
             keys = np.sort(self._expiring.due(until))
             if len(keys):
@@ -297,9 +297,9 @@ class Track:
                 )
                 self.rearm(keys)
                 self._touched.append(keys)
-        if finished:
-            self.remember(np.arange(self._engine.keys.count), staged)
-            closed = [(s, d.close(self.seen, self.last)) for s, d in self.discretizers]
+        if len(ending):
+            self.remember(ending, staged)
+            closed = [(s, d.close(self.seen, self.last, ending)) for s, d in self.discretizers]
             self._keep_ended([WindowRanges.of(s, windows, self.tick) for s, windows in closed])
 
     def ready(self, until: Tick, staged: Staged) -> WindowRanges:

@@ -76,8 +76,8 @@ class Discretizer(ABC):
         """When `expire` has something to do for each of these keys, the last tick if never; None: never for any."""
         return None
 
-    def close(self, seen: np.ndarray, last_time: np.ndarray) -> Windows:
-        """The windows that are open when the stream ends; nothing is open afterwards.
+    def close(self, seen: np.ndarray, last_time: np.ndarray, keys: np.ndarray) -> Windows:
+        """The windows of these keys that are open when the stream ends; nothing of them is open afterwards.
 
         `last_time` is the time of each key's last event.
         """

@@ -167,11 +167,10 @@ class Counted(KeyStated):
         which, key, begin, end, last = found
         return Windows(key, begin, end, after(run.times[last]), which=which)
 
-    def close(self, seen: np.ndarray, last_time: np.ndarray) -> Windows:
-        keys = np.arange(self.state.keys)
+    def close(self, seen: np.ndarray, last_time: np.ndarray, keys: np.ndarray) -> Windows:
         which, key, begin = self._open_since(keys, np.zeros(len(keys), np.int64))
-        self.state.reset()
-        self.open = 0
+        self.state.reset(keys)
+        self.open -= len(key)
         return Windows(key, begin, seen[key], after(last_time[key]), which=which)
 
     def _open_since(self, keys: np.ndarray, since: np.ndarray) -> np.ndarray:

@@ -181,7 +181,7 @@ class Evicting(KeyStated):
         moment = moment_of(run.times, self.measure)(row)
         return self.roles[role].failed(problem, moment, [values[name] for name in self.parameters[role]])
 
-    def close(self, seen: np.ndarray, last_time: np.ndarray) -> Windows:
+    def close(self, seen: np.ndarray, last_time: np.ndarray, keys: np.ndarray) -> Windows:
         return Windows.none(self.dtype)
 
     def begin_at(self, keys: np.ndarray, ranks: np.ndarray, which: int) -> None:

@@ -88,8 +88,8 @@ class LatestEvents(KeyStated):
     def timers(self, keys: np.ndarray, seen: np.ndarray) -> np.ndarray:
         return np.where(self.state["waiting"][keys] == 1, self.state["due"][keys], last_tick(self.dtype))
 
-    def close(self, seen: np.ndarray, last_time: np.ndarray) -> Windows:
-        return self._take(np.flatnonzero(self.state["waiting"]), seen)
+    def close(self, seen: np.ndarray, last_time: np.ndarray, keys: np.ndarray) -> Windows:
+        return self._take(keys[self.state["waiting"][keys] != 0], seen)
 
     def _take(self, keys: np.ndarray, seen: np.ndarray) -> Windows:
         """The looks of these keys, which then wait no longer."""

@@ -154,8 +154,8 @@ class LookingBack(KeyStated):
         dead[self.state["tail"][keys] == seen[keys]] = never
         return np.where(waiting, after(last), dead)
 
-    def close(self, seen: np.ndarray, last_time: np.ndarray) -> Windows:
-        return self._take(np.flatnonzero(self.state["waiting"]), seen)
+    def close(self, seen: np.ndarray, last_time: np.ndarray, keys: np.ndarray) -> Windows:
+        return self._take(keys[self.state["waiting"][keys] != 0], seen)
 
     def _take(self, keys: np.ndarray, seen: np.ndarray) -> Windows:
         """The windows of these keys, which then wait no longer."""

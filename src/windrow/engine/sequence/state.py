@@ -40,10 +40,10 @@ class KeyState:
             self._columns[name][self.keys : keys] = initial
         self.keys = keys
 
-    def reset(self) -> None:
-        """Put all keys back into the initial state."""
+    def reset(self, keys: np.ndarray) -> None:
+        """Put these keys back into the initial state."""
         for name, (_, initial) in self.fields.items():
-            self[name][:] = initial
+            self[name][keys] = initial
 
     def take(self, keys: np.ndarray) -> list[np.ndarray]:
         """The columns of these keys, copied, in the order of `fields`."""

@@ -126,10 +126,11 @@ class Stepped(Discretizer):
             long &= apart(windows.finish, windows.start) >= least
         return windows.where(long)
 
-    def close(self, seen: np.ndarray, last_time: np.ndarray) -> Windows:
-        key, (rank,), (time,) = self.open.all()
-        self.open.clear(np.arange(self.state.keys))
-        self.state.reset()
+    def close(self, seen: np.ndarray, last_time: np.ndarray, keys: np.ndarray) -> Windows:
+        at, key = self.open.places(keys), np.repeat(keys, self.open.counts(keys))
+        (rank,), (time,) = self.open.numbers[:, at], self.open.ticks[:, at]
+        self.open.clear(keys)
+        self.state.reset(keys)
         return self.long_enough(Windows(key, rank, seen[key], after(last_time[key]), time))
 
     def anchors_of(self, keys: np.ndarray, since: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -59,7 +59,7 @@ def change_mode(engine: SessionState, *, handed_up: bool) -> None:
     rows = engine.slices.table[slots]
     rows["flags"], rows["revision"] = 0, 0
     engine.place(rows, slots, 2 * len(slots) + 8)
-    engine.slices.forget_changes()
+    engine.slices.changed = engine.slices.changed[0][:0]
 
 
 def _complete_start(engine: SessionState, at: int) -> Tick | None:

@@ -24,7 +24,7 @@ import pyarrow as pa
 from windrow.engine.emission import Emission
 from windrow.engine.sequence.ticks import after
 from windrow.engine.sessions.state import SessionState
-from windrow.engine.sessions.table import ALIVE, ENDED, LAST, NONE, REACH, START
+from windrow.engine.sessions.table import ALIVE, EMITTED, ENDED, LAST, NONE, REACH, START, TOUCHED
 from windrow.engine.staging import Staged
 from windrow.engine.windows import ClosedWindows
 from windrow.measure import Tick
@@ -41,6 +41,9 @@ class Passage:
     ended: np.ndarray = field(default_factory=lambda: NONE)
     shown: np.ndarray = field(default_factory=lambda: NONE)
     revision: np.ndarray = field(default_factory=lambda: NONE)
+    # Where rows come early: what was emitted before and is final now, and which changes are not emitted yet.
+    final: np.ndarray = field(default_factory=lambda: NONE)
+    held: np.ndarray = field(default_factory=lambda: NONE)
     later: np.ndarray = field(default_factory=lambda: NONE)
     staged: Staged = field(default_factory=Staged)
 
@@ -78,12 +81,16 @@ def as_windows(
     return ClosedWindows(engine.lanes.spec[lane], start, end, first, last, key, order)
 
 
-def _as_windows(engine: SessionState, rows: np.ndarray, first: np.ndarray) -> ClosedWindows:
-    """Rows of the table as windows of a slice each."""
+def _as_windows(
+    engine: SessionState, rows: np.ndarray, first: np.ndarray, final: np.ndarray | None
+) -> ClosedWindows:
+    """Rows of the table as windows of a slice each, which are `final` where rows say so."""
     count = len(engine.lanes)
     times = rows["first"].copy(), rows["last"], rows["reach"].copy()
     lane = rows["lane"].astype(np.int64)
-    return as_windows(engine, lane % count, lane // count, times, first, first + 1)
+    due = as_windows(engine, lane % count, lane // count, times, first, first + 1)
+    due.final = final if engine.settings.is_early else None
+    return due
 
 
 def _same(before: np.ndarray, now: np.ndarray) -> np.ndarray:
@@ -95,31 +102,44 @@ def _same(before: np.ndarray, now: np.ndarray) -> np.ndarray:
 
 
 def revise(engine: SessionState, passage: Passage) -> list[pa.RecordBatch]:
-    """Update mode: rows that late events have changed, and sessions that have ended."""
-    slices = engine.slices
+    """Update mode: rows that events have changed since they were emitted, and sessions that have ended.
+
+    Where rows come early, changes of sessions that do not end by the emission point are held, and a session that was emitted
+    comes once more when it is final.
+    """
+    slices, early = engine.slices, engine.settings.is_early
     again = slices.revisited.astype(np.int64)
     over = slices.table["reach"][again] < passage.point
-    passage.ended, passage.later = np.concatenate([passage.popped, again[over]]), again[~over]
+    unchanged = passage.final[slices.table["flags"][passage.final] & EMITTED > 0]
+    passage.ended = np.concatenate([passage.popped, again[over], unchanged])
+    passage.later = NONE if early else again[~over]
     passage.shown, now = passage.ended, slices.table[passage.ended]
     if engine.complete_from:
         seen = now["first"] >= engine.floors[now["lane"] % len(engine.lanes)]
         passage.shown, now = passage.ended[seen], now[seen]
     emission = Emission(engine, passage.shown)
-    passage.revision = np.zeros(len(now), np.int64)
+    passage.revision, final = np.zeros(len(now), np.int64), now["reach"] < passage.horizon
     images, rows = slices.changed
-    if not len(images):
+    passage.held = np.zeros(len(images), bool)
+    if not len(images) and not len(unchanged):
         if len(now):
-            emission.emit(_as_windows(engine, now, np.arange(len(now))))
+            emission.emit(_as_windows(engine, now, np.arange(len(now)), final))
         return emission.batches
+    if early:
+        held = slices.table[rows]
+        passage.held = (held["flags"] & ALIVE > 0) & (held["flags"] & TOUCHED > 0)
+        passage.held &= held["reach"] >= passage.point
+        images, rows = images[~passage.held], rows[~passage.held]
     same = _same(images, slices.table[rows])
     gone = images[~same]
     if len(gone):
         none = np.zeros(len(gone), np.int64)
-        emission.change(_as_windows(engine, gone, none), "delete", gone["revision"].astype(np.int64) + 1)
-    known = np.isin(passage.shown, rows[same])
+        due = _as_windows(engine, gone, none, none.astype(bool))
+        emission.change(due, "delete", gone["revision"].astype(np.int64) + 1)
+    known = np.isin(passage.shown, rows[same]) | (now["flags"] & EMITTED > 0)
     passage.revision[known] = now["revision"][known] + 1
     for op, which in (("update", known), ("insert", ~known)):
         if which.any():
-            due = _as_windows(engine, now[which], np.flatnonzero(which))
+            due = _as_windows(engine, now[which], np.flatnonzero(which), final[which])
             emission.change(due, op, passage.revision[which])
     return emission.batches

@@ -232,12 +232,19 @@ class Sessions(SessionState):
         """For how many keys each window is answered."""
         return 1
 
-    def due(self, watermark: Tick) -> list[pa.RecordBatch]:
-        finished = watermark >= self.measure.highest
-        horizon = self.measure.highest if finished else self.horizon(watermark)
-        point = self.measure.highest if finished else self.emission_point(watermark)
+    def due(self, watermark: Tick | None, *, look: bool = False) -> list[pa.RecordBatch]:
+        if watermark is None:
+            horizon = point = self.final_before
+        else:
+            finished = watermark >= self.measure.highest
+            horizon = self.measure.highest if finished else self.horizon(watermark)
+            point = self.measure.highest if finished else self.emission_point(watermark)
+        if look:
+            point = self.measure.highest
         self.slices.begin()
         self._passage = passage = Passage(horizon, point, self.waiting.pop(self.slices, point))
+        if self.settings.is_early:
+            passage.final = self.ending.pop(self.slices, horizon)
         try:
             return (revise if self.settings.mode == "update" else emit_final)(self, passage)
         except BaseException:
@@ -249,9 +256,10 @@ class Sessions(SessionState):
         self._passage.staged.rollback()
         self.slices.rollback()
         self.waiting.push(self.slices, self._passage.popped)
+        self.ending.push(self.slices, self._passage.final)
         self._passage = None
 
-    def pass_to(self, watermark: Tick) -> None:
+    def pass_to(self, watermark: Tick | None) -> None:
         assert self._passage is not None
         passage, self._passage = self._passage, None
         slices, table = self.slices, self.slices.table
@@ -259,13 +267,14 @@ class Sessions(SessionState):
         if self.settings.mode == "update":
             table["flags"][passage.shown] |= EMITTED
             table["revision"][passage.shown] = passage.revision
-            slices.forget_changes()
+            slices.forget_changes(passage.held)
             self.ending.push(slices, passage.ended)
             final = self.ending.pop(slices, passage.horizon)
         into, taken = passage.joined
         if len(taken):
             self.absorb_others(into, taken, 1)
-        self.watermark = watermark
+        if watermark is not None:
+            self.watermark = watermark
         if len(final):
             slices.drop(final)
         self.watch(passage.later)
@@ -315,7 +324,7 @@ class Sessions(SessionState):
         changing.remove(self, name)
 
     def reconfigure(self, options: OperatorOptions) -> None:
-        other, handed_up = options.mode != self.settings.mode, self.passes_up
+        other, handed_up = options.changelog != self.settings.changelog, self.passes_up
         super().reconfigure(options)
         if other:
             changing.change_mode(self, handed_up=handed_up)

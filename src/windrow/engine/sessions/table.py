@@ -587,10 +587,16 @@ class Slices:
         flags = self.table["flags"][listed]
         return listed[(flags & ALIVE > 0) & (flags & TOUCHED > 0)]
 
-    def forget_changes(self) -> None:
-        """What has changed was emitted."""
+    def forget_changes(self, held: np.ndarray) -> None:
+        """What has changed was emitted, but for the `held` ones of it."""
+        images, rows = self.changed
+        images, rows = images[held], rows[held]
+        again = np.unique(rows)
         self.table["flags"][self.listed(REVISITED)] &= ~TOUCHED
-        self.counts[CHANGED] = self.counts[REVISITED] = 0
+        self.table["flags"][again] |= TOUCHED
+        self.journal[SHOWN, : len(images)], self.lists[CHANGED, : len(rows)] = images, rows
+        self.lists[REVISITED, : len(again)] = again
+        self.counts[CHANGED], self.counts[REVISITED] = len(rows), len(again)
 
     # -- memory ------------------------------------------------------------------------------------
 

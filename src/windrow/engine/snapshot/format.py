@@ -10,6 +10,7 @@ from dataclasses import fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from windrow.durations import Duration
@@ -27,6 +28,8 @@ from windrow.measure import parse_point
 from windrow.options import OperatorOptions
 from windrow.planner.plan import Plan
 from windrow.spec import QuerySpec
+from windrow.triggers import CLOSE, Trigger, trigger_of
+from windrow.watermarks import Watermark, watermark
 
 if TYPE_CHECKING:
     from windrow.engine.engines import AnyEngine
@@ -60,6 +63,13 @@ def save(operator: OperatorState) -> bytes:
             spanning.write_input(writer, operator.span_input)
         if operator.unfetched:
             writer.table("unfetched", pa.concat_tables(operator.unfetched))
+        if operator.following is not None:
+            partitions, newest, silent = operator.following.save()
+            writer.table("partitions", partitions)
+            writer.array("newest", newest)
+            writer.array("silent", silent)
+        if operator.gate is not None:
+            writer.table("given out early", operator.gate.save())
         for kind, rows in operator.set_aside().items():
             writer.table(kind, _without_extensions(rows))
     return framed(plan_hash(operator.query), writer.body())
@@ -134,8 +144,23 @@ def _about(operator: OperatorState) -> dict[str, Any]:
         "watermark": number(operator.watermark),
         "highest_time": number(operator.highest_time),
         "said": number(operator.said),
+        "emit": CLOSE if settings.trigger is None else settings.trigger.described(),
+        "looked_events": operator.looked_events,
+        "looked_to": number(operator.looked_to),
+        "follows": None if operator.follows is None else _followed(operator.follows),
         "query": described(operator),
     }
+
+
+def _followed(spec: Watermark) -> dict[str, Any]:
+    idle = None if spec.idle is None else _duration(spec.idle)
+    return {"delay": _duration(spec.delay), "idle": idle, "per": list(spec.per)}
+
+
+def _follows(said: dict[str, Any]) -> Watermark:
+    """The opposite of `_followed`, checked as what a user says is."""
+    idle = None if said["idle"] is None else duration_of(*said["idle"])
+    return watermark(delay=duration_of(*said["delay"]), idle=idle, per=said["per"])
 
 
 def _duration(duration: Duration) -> list[Any]:
@@ -150,17 +175,23 @@ def _without_extensions(table: pa.Table) -> pa.Table:
     return table
 
 
-def restore(query: QuerySpec, state: bytes, make: Callable[[QuerySpec, OperatorOptions], State]) -> State:
+def restore(
+    query: QuerySpec,
+    state: bytes,
+    make: Callable[[QuerySpec, OperatorOptions], State],
+    emit: str | Trigger = CLOSE,
+) -> State:
     """The operator that wrote `state`; `make` gives an empty one.
 
-    Its query is `query` or, if this is another one, what was asked then: see `description.rebuilt`.
+    Its query is `query` or, if this is another one, what was asked then: see `description.rebuilt`. If its rows came early under a
+    condition, that is the one of `emit`.
     """
     version, plan, body = _parts(state)
     try:
         reader = Reader(body)
         if plan != plan_hash(query):
             query = _query_of(reader, query, version)
-        return _operator(query, reader, make)
+        return _operator(query, reader, make, emit)
     except StateError:
         raise
     except WindrowError as problem:
@@ -218,15 +249,25 @@ def _parts(state: bytes) -> tuple[int, bytes, bytes]:
     return version, plan, body
 
 
-def _operator(query: QuerySpec, reader: Reader, make: Callable[[QuerySpec, OperatorOptions], State]) -> State:
+def _operator(
+    query: QuerySpec,
+    reader: Reader,
+    make: Callable[[QuerySpec, OperatorOptions], State],
+    emit: str | Trigger,
+) -> State:
     about = _json(reader.text("about"))
-    operator = make(query, _settings(about))
+    operator = make(query, _settings(about, emit))
     early = about["early_watermark"]
     operator.early_watermark = None if early is None else parse_point(point_of(**early), what="watermark")
     counters = Counters(**about["counters"])
     if not all(type(v) is int and 0 <= v < 2**62 for v in vars(counters).values()):
         raise StateError("the snapshot's counters are not counts")
     operator.counters = counters
+    if about.get("follows") is not None:
+        operator.follows = _follows(about["follows"])
+    operator.looked_events = about.get("looked_events", 0)
+    if type(operator.looked_events) is not int or not 0 <= operator.looked_events <= counters.events:
+        raise StateError("the snapshot's last look was at events that have not come")
     if about["engines"]:
         _fill(operator, reader, about)
     reader.require_all_read()
@@ -250,6 +291,14 @@ def _fill(operator: OperatorState, reader: Reader, about: dict[str, Any]) -> Non
     operator.watermark = tick_of(operator.measure, about["watermark"])
     operator.highest_time = tick_of(operator.measure, about["highest_time"])
     operator.said = tick_of(operator.measure, about.get("said"))
+    operator.looked_to = tick_of(operator.measure, about.get("looked_to"))
+    if operator.gate is not None:
+        operator.gate.load(reader.table("given out early"))
+    if operator.following is not None:
+        newest = reader.array("newest", operator.measure.dtype)
+        operator.following.load(
+            reader.table("partitions"), newest, reader.array("silent", np.dtype(np.int64))
+        )
     if reader.has("unfetched"):
         operator.unfetched = [reader.table("unfetched")]
         if operator.unfetched[0].schema != operator.engines[0].result_schema:
@@ -282,9 +331,11 @@ def _json(text: bytes) -> dict[str, Any]:
     return about
 
 
-def _settings(about: dict[str, Any]) -> OperatorOptions:
-    """The operator's options, checked as those of a user are."""
+def _settings(about: dict[str, Any], emit: str | Trigger) -> OperatorOptions:
+    """The operator's options, checked as those of a user are; `emit` is what is said now."""
+    about.setdefault("emit", CLOSE)
     said = {field.name: about[field.name] for field in fields(OperatorOptions)}
+    said["emit"] = trigger_of(said["emit"], emit)
     if type(said["max_slices"]) is not int:
         raise StateError(f"max_slices in the snapshot is {said['max_slices']!r}")
     said["lateness"] = duration_of(*said["lateness"])
