@@ -21,6 +21,7 @@ from pyspark.sql.types import TimestampType
 from windrow.errors import QueryError
 from windrow.options import SparkOptions
 from windrow.pipelines.dedupe import dedupe
+from windrow.pipelines.heartbeat import with_watermark
 from windrow.pipelines.kafka import read_kafka, to_kafka
 from windrow.pipelines.skew import not_ahead
 from windrow.pipelines.spec import (
@@ -115,7 +116,10 @@ def events(spark: SparkSession, pipeline: Pipeline) -> DataFrame:
     if mark.max_ahead is not None:
         on_bad = pipeline.options.get("on_bad", "raise")
         found = not_ahead(found, time=time, max_ahead=mark.max_ahead, on_bad=on_bad)
-    marked = found.withWatermark(time, mark.delay)
+    if mark.idle is None:
+        marked = found.withWatermark(time, mark.delay)
+    else:
+        marked = with_watermark(spark, found, time=time, delay=mark.delay, idle=mark.idle)
     if pipeline.dedupe is None:
         return marked
     return dedupe(marked, id=pipeline.dedupe.id, horizon=pipeline.dedupe.horizon)
