@@ -20,6 +20,7 @@ QUESTIONS = (
     "small_batches",
     "growth",
     "adding",
+    "early",
     "aggregates",
     "overflow",
     "keyed",

@@ -234,7 +234,9 @@ class Method(Engine):
         """Up to where windows have been given out."""
         return self.clamp(self.lowest - 1) if self.watermark is None else self.horizon(self.watermark)
 
-    def due(self, watermark: Tick) -> list[pa.RecordBatch]:
+    def due(self, watermark: Tick | None, *, look: bool = False) -> list[pa.RecordBatch]:
+        assert watermark is not None
+        assert not look, "techniques give windows out when they have ended"
         horizon = self.horizon(watermark)
         rows = [self._batch(part) for part in self.ended(self.reached, horizon, self.clamp(watermark))]
         for window, sessions in enumerate(self.sessions):
@@ -257,7 +259,8 @@ class Method(Engine):
     def collect_strings(self) -> None:
         """And every string."""
 
-    def pass_to(self, watermark: Tick) -> None:
+    def pass_to(self, watermark: Tick | None) -> None:
+        assert watermark is not None
         horizon = self.horizon(watermark)
         self.watermark = watermark
         self.threshold = max(self.threshold, first_open_start(self.windows, horizon))

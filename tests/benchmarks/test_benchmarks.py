@@ -23,6 +23,7 @@ QUESTIONS = (
     "small_batches",
     "growth",
     "adding",
+    "early",
     "aggregates",
     "overflow",
     "keyed",

@@ -15,7 +15,7 @@ from hypothesis.stateful import initialize, precondition, rule
 from profiles import examples
 
 import windrow as wr
-from tests.conformance.test_interleavings import LATER, WINDOW, Interleaving, asked
+from tests.conformance.test_interleavings import EVENT, LATER, OWN, WINDOW, Interleaving
 from tests.referee.stream import ReferenceOperator
 from windrow.engine.operator import Operator
 from windrow.testing.compare import rows_of
@@ -54,7 +54,9 @@ class EarlyInterleaving(Interleaving):
         keyed=st.booleans(),
     )
     def begin(self, windows, emit, lateness, keyed):
-        query = asked(windows, keyed=keyed)
+        aggregates = {"n": wr.count(), "total": wr.sum("v"), "own": OWN}
+        named = {f"window {i}": window for i, window in enumerate(windows)}
+        query = wr.query(time="t", key="k" if keyed else None, windows=named, aggregates=aggregates)
         self.emit = emit
         self.operator = query.operator(mode="update", lateness=lateness, emit=emit)
         self.reference = ReferenceOperator(query, lateness=lateness)
@@ -104,7 +106,7 @@ class EarlyInterleaving(Interleaving):
     def process_and_fail(self, events):
         """Failures are those of the other machine."""
 
-    @rule(events=Interleaving.EVENTS)
+    @rule(events=st.lists(EVENT, min_size=1, max_size=6))
     def process(self, events):
         table = self.table(events)
         rows = self.operator.process(table)

@@ -59,20 +59,8 @@ EVENT = st.tuples(
 WINDOW = st.sampled_from(sorted(KINDS)).flatmap(KINDS.__getitem__)
 
 
-def asked(windows, *, keyed):
-    """A query of these windows."""
-    return wr.query(
-        time="t",
-        key=["k"] if keyed else [],
-        windows={f"window {i}": w for i, w in enumerate(windows)},
-        aggregates={"n": wr.count(), "total": wr.sum("v"), "own": OWN},
-    )
-
-
 class Interleaving(RuleBasedStateMachine):
     """Two operators that take the same steps."""
-
-    EVENTS = st.lists(EVENT, min_size=1, max_size=6)
 
     def __init__(self) -> None:
         super().__init__()
@@ -86,7 +74,12 @@ class Interleaving(RuleBasedStateMachine):
         keyed=st.booleans(),
     )
     def begin(self, windows, mode, lateness, keyed):
-        query = asked(windows, keyed=keyed)
+        query = wr.query(
+            time="t",
+            key=["k"] if keyed else [],
+            windows={f"window {i}": w for i, w in enumerate(windows)},
+            aggregates={"n": wr.count(), "total": wr.sum("v"), "own": OWN},
+        )
         self.operator = query.operator(mode=mode, lateness=lateness)
         self.reference = ReferenceOperator(query, mode=mode, lateness=lateness)
 
@@ -98,7 +91,7 @@ class Interleaving(RuleBasedStateMachine):
         types = {"t": pa.int64(), "k": pa.int64(), "v": pa.int64(), "gap": pa.int64(), "mark": pa.bool_()}
         return pa.table({name: pa.array(list(column), types[name]) for name, column in columns.items()})
 
-    @rule(events=EVENTS)
+    @rule(events=st.lists(EVENT, min_size=1, max_size=6))
     def process(self, events):
         table = self.table(events)
         self.operator.process(table)
