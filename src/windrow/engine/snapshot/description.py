@@ -80,7 +80,7 @@ def _settled_window(operator: OperatorState, name: str, window: Window) -> dict[
     if kinds := _kinds_of_state(operator, name):
         state = vars(window)["state"]
         fields["state"] = [_encoded(kind(value)) for kind, value in zip(kinds, state, strict=True)]
-    if isinstance(window, Deterministic) and window.at_watermark is not None:
+    if vars(window).get("at_watermark") is not None:
         fields["timed"] = True
     return fields
 
