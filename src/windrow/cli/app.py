@@ -55,7 +55,13 @@ def windrow_(
 
 @app.command()
 def run(
-    query: QueryArgument,
+    query: Annotated[
+        str,
+        typer.Argument(
+            metavar="QUERY",
+            help="A YAML file of a query or a pipeline, a file of SQL, or a SELECT in quotes.",
+        ),
+    ],
     events: Events,
     output: Annotated[
         str | None,
@@ -72,7 +78,7 @@ def run(
         bool, typer.Option("--divert", help="Leave bad rows out instead of refusing the file.")
     ] = False,
 ) -> None:
-    """Run a query over files, and show or save its windows."""
+    """Run a query or SQL over files, and show or save its windows. SQL calls a file by its own name, by NAME=FILE, or `events`."""
     from windrow.cli.run import run_command
 
     _end(run_command(query, events, output=output, key=key, rows=rows, divert=divert))

@@ -1,4 +1,4 @@
-"""`windrow run QUERY EVENTS...`: a query over files, its windows as a table on the terminal or in a file."""
+"""`windrow run QUERY EVENTS...`: a query, or SQL, over files, its windows as a table on the terminal or in a file."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
+import windrow
 from windrow.cli.inputs import query_of, sources
 from windrow.cli.tables import show
 from windrow.errors import QueryError
@@ -25,24 +26,51 @@ def run_command(
     divert: bool,
 ) -> int:
     """Run it and show what came out, or where it is."""
-    file = query_of(query, key)
     write = None if output is None else writer(output)
-    found = sources(events)
-    file.require_fit(found[0].schema)
     begun = time.perf_counter()
-    result = file.query.run(list(events), on_bad="divert" if divert else "raise")
+    statements = sql_of(query)
+    keys: tuple[str, ...] = ()
+    if statements is None:
+        file = query_of(query, key)
+        keys = file.query.key
+        file.require_fit(sources(events)[0].schema)
+        result = file.query.run(list(events), on_bad="divert" if divert else "raise")
+    else:
+        if key or divert:
+            raise QueryError("--key and --divert are for files of queries: SQL says its keys itself")
+        result = windrow.sql(statements, **tables(events))
+        if isinstance(result, list):
+            raise QueryError("one statement is run at a time, and these are several")
     seconds = time.perf_counter() - begun
-    counts = [source.count_rows() for source in found]
-    known = "" if None in counts else f" of {sum(c or 0 for c in counts):,} events"
     if write is None:
-        show(result, file.query.key, rows=rows)
+        show(result, keys, rows=rows)
     else:
         write(result)
-    _say(
-        f"{len(result):,} windows{known} in {seconds:.2f} s"
-        + ("" if output in (None, "-") else f": {output}")
-    )
+    _say(f"{len(result):,} windows in {seconds:.2f} s" + ("" if output in (None, "-") else f": {output}"))
     return 0
+
+
+def sql_of(query: str) -> str | None:
+    """The statement that is meant, of a file of SQL or as it is typed; None for a file of a query."""
+    if Path(query).suffix == ".sql" and Path(query).is_file():
+        return Path(query).read_text("utf-8")
+    words = query.split(maxsplit=1)
+    return query if len(words) > 1 and words[0].upper() in ("SELECT", "WITH") else None
+
+
+def tables(events: Sequence[str]) -> dict[str, list[str]]:
+    """Files by the names that SQL calls them by: NAME=FILE; and of others each by its own name, and all of them as `events`."""
+    found: dict[str, list[str]] = {}
+    for place in events:
+        name, equals, path = place.partition("=")
+        if equals and name.isidentifier():
+            found.setdefault(name, []).append(path)
+        else:
+            found.setdefault("events", []).append(place)
+            stem = Path(place).name.partition(".")[0]
+            if stem.isidentifier() and stem != "events":
+                found.setdefault(stem, []).append(place)
+    return found
 
 
 def writer(place: str) -> Any:

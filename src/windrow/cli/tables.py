@@ -112,6 +112,8 @@ def _shaded(texts: list[Text], column: pa.ChunkedArray) -> list[Text]:
 def _over_time(result: pa.Table, key: Sequence[str], names: Sequence[str]) -> Iterator[list[Text | str]]:
     """A line of blocks for each key, window and aggregate that has more than two windows."""
     by = [*key, "window"]
+    if not {*by, "start"} <= {*result.column_names}:  # SQL names columns as it likes
+        return
     groups = result.group_by(by, use_threads=False).aggregate([]).to_pylist()
     if len(groups) * len(names) > LINES:
         return

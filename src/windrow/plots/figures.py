@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,15 @@ THEMES = {
     "light": Theme("white", "#22262b", "#68717b", "#e6e9ed", (0.0, 0.95)),
     "dark": Theme("#16191d", "#e8ebee", "#9aa4ae", "#2c333b", (0.2, 1.0)),
 }
+
+
+class Picture(Figure):
+    """A figure that a notebook shows, whatever backend it has set up for matplotlib."""
+
+    def _repr_png_(self) -> bytes:
+        buffer = BytesIO()
+        self.savefig(buffer, format="png")
+        return buffer.getvalue()
 
 
 def figure_of(series: Series, *, kind: str, theme: str, title: str | None) -> Figure:
@@ -141,7 +151,7 @@ KINDS: dict[str, Callable[[Series, Theme], Figure]] = {"lines": _lines, "heatmap
 
 
 def _figure(theme: Theme, size: tuple[float, float]) -> Figure:
-    figure = Figure(figsize=size, dpi=110, facecolor=theme.paper, layout="constrained")
+    figure = Picture(figsize=size, dpi=110, facecolor=theme.paper, layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
