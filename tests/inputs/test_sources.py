@@ -250,6 +250,20 @@ def test_span_events_and_open_events_come_from_files(memory, tmp_path):
     )
 
 
+@pytest.mark.parametrize("memory", MEMORY)
+def test_expressions_and_filters_are_computed_from_the_columns_of_files(memory, tmp_path):
+    parquet.write_table(EVENTS, tmp_path / "events.parquet")
+    query = wr.query(
+        time="ts",
+        key="k",
+        windows={"w": wr.tumbling(50)},
+        aggregates={"total": wr.sum(wr.expr("x * 2"), where="x > 100"), "n": wr.count()},
+        where="k <> 'key 1'",
+        select={"each": "total / n"},
+    )
+    assert_same(query.run(EVENTS), query.run(tmp_path / "events.parquet", memory=memory))
+
+
 def test_empty_files_have_an_answer_without_rows(tmp_path):
     parquet.write_table(EVENTS.slice(0, 0), tmp_path / "empty.parquet")
     found = QUERY.run(tmp_path / "empty.parquet")

@@ -13,6 +13,7 @@ from windrow.aggregates.base import (
     Algebra,
     Bound,
     Multiset,
+    columns_read,
     kind_of,
     numeric_kind,
     plain,
@@ -20,6 +21,7 @@ from windrow.aggregates.base import (
 )
 from windrow.aggregates.sum import build_decimal, find_overflow
 from windrow.errors import DataError
+from windrow.expressions import ColumnLike
 
 LOW_HALF = (1 << 32) - 1
 
@@ -97,13 +99,15 @@ def add_integers(offsets: np.ndarray, codes: np.ndarray) -> tuple[list[np.ndarra
     return [(top << 32) | (halves[0] & LOW_HALF), top >> 32], defined
 
 
-def collect_distinct(column: str) -> CollectDistinct:
+def collect_distinct(column: ColumnLike, *, where: ColumnLike | None = None) -> CollectDistinct:
     """The distinct non-null values, ascending.
 
     Parameters
     ----------
     column
         A column of any type that can be sorted. All NaN are one value, the greatest.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -116,10 +120,10 @@ def collect_distinct(column: str) -> CollectDistinct:
     >>> str(wr.collect_distinct("page"))
     'collect_distinct(page)'
     """
-    return CollectDistinct((column,))
+    return CollectDistinct(columns_read(column, where=where))
 
 
-def sum_distinct(column: str) -> SumDistinct:
+def sum_distinct(column: ColumnLike, *, where: ColumnLike | None = None) -> SumDistinct:
     """The sum of the distinct values.
 
     Integers and decimals are added exactly; a sum that its type cannot hold is an error when the window is emitted.
@@ -128,6 +132,8 @@ def sum_distinct(column: str) -> SumDistinct:
     ----------
     column
         A numeric column.
+    where
+        A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
@@ -141,4 +147,4 @@ def sum_distinct(column: str) -> SumDistinct:
     >>> str(wr.sum_distinct("amount"))
     'sum_distinct(amount)'
     """
-    return SumDistinct((column,))
+    return SumDistinct(columns_read(column, where=where))
