@@ -178,6 +178,8 @@ AGGREGATES: dict[str, tuple[wr.Aggregate, dict[str, str]]] = {
     "sum of small integers": (wr.sum("x"), {"x": "small"}),
     "sum of floats": (wr.sum("x"), {"x": "float"}),
     "sum of decimals": (wr.sum("x"), {"x": "decimal"}),
+    "sum of booleans": (wr.sum("x"), {"x": "bool"}),
+    "mean of booleans": (wr.mean("x"), {"x": "bool"}),
     "mean of integers": (wr.mean("x"), {"x": "int"}),
     "mean of floats": (wr.mean("x"), {"x": "float"}),
     "mean of decimals": (wr.mean("x"), {"x": "decimal"}),

@@ -41,7 +41,7 @@ def test_a_time_of_another_type_is_refused(type_):
         query().run(times([None], type_))
 
 
-@pytest.mark.parametrize("type_", [pa.string(), pa.bool_(), pa.timestamp("s")], ids=str)
+@pytest.mark.parametrize("type_", [pa.string(), pa.date32(), pa.timestamp("s")], ids=str)
 def test_a_sum_of_another_type_is_refused(type_):
     table = pa.table({"ts": [1], "x": pa.array([None], type_)})
     with pytest.raises(wr.QueryError, match=r"aggregate 'a': sum\(x\) needs a numeric column, not "):

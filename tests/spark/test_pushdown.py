@@ -93,6 +93,7 @@ AGGREGATES |= {
     for c in ("x", "b", "weight", "light", "price", "cents", "flag", "day", "when", "none", "no float")
 }
 AGGREGATES |= {"all": wr.all("flag"), "any": wr.any("flag")}
+AGGREGATES |= {"how many": wr.sum("flag"), "share": wr.mean("flag")}
 WINDOWS: dict[str, dict[str, Any]] = {
     "context free": {
         "offset": wr.tumbling("60 seconds", offset="-7 seconds"),

@@ -258,6 +258,11 @@ def numeric_kind(type_: pa.DataType, *, what: str) -> Kind:
     raise QueryError(f"{what} needs a numeric column, not {type_}")
 
 
+def summable_kind(type_: pa.DataType, *, what: str) -> Kind:
+    """As `numeric_kind`, for sums: true counts as 1."""
+    return "i" if pa.types.is_boolean(type_) else numeric_kind(type_, what=what)
+
+
 def scale_of(type_: pa.DataType) -> float:
     """What an int64 code must be divided by to give the number: 10**scale for decimals."""
     return float(10**type_.scale) if pa.types.is_decimal(type_) else 1.0

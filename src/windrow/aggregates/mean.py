@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from windrow.aggregates.base import Aggregate, Algebra, Bound, columns_read, numeric_kind, unscaled
+from windrow.aggregates.base import Aggregate, Algebra, Bound, columns_read, summable_kind, unscaled
 from windrow.aggregates.numerics import lower_float, wide_to_float
 from windrow.aggregates.sum import sum_partial
 from windrow.expressions import ColumnLike
@@ -33,7 +33,7 @@ class Mean(Aggregate):
     algebra = Algebra("algebraic", invertible=True)
 
     def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
-        kind = numeric_kind(types[0], what=str(self))
+        kind = summable_kind(types[0], what=str(self))
         lower = lower_integers if kind == "i" else lower_floats
         return Bound(sum_partial(kind), (kind,), pa.float64(), lower, ("f",), unscaled(types[0]))
 
@@ -44,7 +44,7 @@ def mean(column: ColumnLike, *, where: ColumnLike | None = None) -> Mean:
     Parameters
     ----------
     column
-        A numeric column.
+        A column of numbers, or of booleans: the mean is then the share of those that are true.
     where
         A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 

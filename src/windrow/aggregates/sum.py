@@ -21,8 +21,8 @@ from windrow.aggregates.base import (
     Field,
     Scalars,
     columns_read,
-    numeric_kind,
     plain,
+    summable_kind,
 )
 from windrow.aggregates.numerics import (
     add_float,
@@ -112,7 +112,7 @@ class Sum(Aggregate):
     algebra = Algebra("distributive", invertible=True)
 
     def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
-        kind = numeric_kind(types[0], what=str(self))
+        kind = summable_kind(types[0], what=str(self))
         if kind == "f":
             return Bound(FLOAT_SUM, ("f",), pa.float64(), lower_sum, ("f",), plain(pa.float64()))
         if pa.types.is_decimal(types[0]):
@@ -133,14 +133,14 @@ def sum(column: ColumnLike, *, where: ColumnLike | None = None) -> Sum:
     Parameters
     ----------
     column
-        A numeric column.
+        A column of numbers, or of booleans: the sum is then how many are true.
     where
         A condition, such as "status = 'failed'": only events for which it holds count. None (default) counts all.
 
     Returns
     -------
     Sum
-        An aggregate of type int64 for integers, decimal(38, s) for decimals, else float64: null where the
+        An aggregate of type int64 for integers and booleans, decimal(38, s) for decimals, else float64: null where the
         window holds no value.
 
     Examples

@@ -27,6 +27,7 @@ from windrow.aggregates.count import Count
 from windrow.aggregates.extremes import Extreme
 from windrow.aggregates.mean import Mean
 from windrow.aggregates.sum import Sum
+from windrow.aggregates.truth import Truth
 from windrow.engine.binding import PRESENCE
 from windrow.span import Span
 from windrow.spark.compatibility import spark_schema
@@ -52,7 +53,7 @@ def obstacle(query: QuerySpec, schema: pa.Schema) -> str | None:
     if isinstance(query.time, Span):
         return f"what events of {query.time} carry over from slice to slice is added up there"
     for name, aggregate in query.aggregates.items():
-        if not isinstance(aggregate, (Count, Sum, Mean, Extreme)):
+        if not isinstance(aggregate, (Count, Sum, Mean, Extreme, Truth)):
             return f"aggregate {name!r} ({aggregate}) is computed there"
     for name, window in query.windows.items():
         if window.gap is not None:
@@ -178,7 +179,7 @@ def _answer(
     """What an aggregate of `n` values answers, read from a column of `schema`; null where there is no value."""
     if isinstance(aggregate, Count):
         return n
-    if isinstance(aggregate, Extreme):
+    if isinstance(aggregate, Extreme | Truth):
         return _decoded(parts[0], type_)
     if isinstance(aggregate, Mean):
         scale = scale_of(schema.field(aggregate.columns[0]).type)
