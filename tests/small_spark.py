@@ -3,8 +3,7 @@
     python tests/small_spark.py        makes the archive of Spark's classes, as `make test` does once
 
 With the archive a JVM starts in half the time. One that has another version, or other classes on its path, starts
-without it. Spark writes and compiles Java for each stage of a job, which takes a fifth of the processor time of tests with a few
-rows each. By day only those tests have it that are about what Spark computes for windrow; by night all.
+without it.
 """
 
 from __future__ import annotations
@@ -17,12 +16,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from profiles import NIGHTLY
 
 import windrow as wr
 
-COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
-INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 ARCHIVE = Path(sys.prefix) / "spark.jsa"
 # Jobs are short: code that is compiled very well costs more than it saves.
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xlog:disable"
@@ -44,7 +40,6 @@ def settings(folder: Path) -> dict[str, str]:
         "spark.driver.extraJavaOptions": java_options(),
         # Workers find `functions`, `specimens` and `tests.referee`, as the tests do.
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(map(str, Path(__file__).parents[:2])),
-        **(COMPILED if NIGHTLY else INTERPRETED),
         "spark.local.dir": str(folder),
         # On a machine that is busy with other tests, workers may be slow to start.
         "spark.python.authenticate.socketTimeout": "600s",
@@ -85,7 +80,7 @@ def work(spark: Any, folder: Path) -> None:
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         options = {"spark.driver.extraJavaOptions": f"{QUICK} -XX:ArchiveClassesAtExit={ARCHIVE}"}
-        spark = start({**settings(Path(folder)), **COMPILED, **options})
+        spark = start({**settings(Path(folder)), **options})
         work(spark, Path(folder))
         java = spark.sparkContext._gateway.proc
         spark.stop()
