@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 
 import pyarrow as pa
@@ -68,7 +68,7 @@ def test_edges_of_a_float_measure_are_the_same_numbers_on_both_sides():
 )
 def test_a_day_begins_when_the_clock_on_the_wall_first_shows_it(day, zone, expected):
     begins = datetime.fromisoformat(expected).replace(tzinfo=UTC)
-    assert first_second(day, zone) == begins.timestamp()
+    assert first_second(datetime.combine(day, time()), zone) == begins.timestamp()
 
 
 def test_sums_of_floats_are_rounded_once():
