@@ -42,7 +42,7 @@ def _same(one: Any, other: Any) -> bool:
 
 
 @examples(4)
-@given(found=st.lists(any_trees, min_size=40, max_size=60), anew=st.integers(0, 3))
+@given(found=st.lists(any_trees, min_size=30, max_size=50), anew=st.integers(0, 3))
 def test_arrow_and_spark_agree_on_values_types_and_bad_rows(
     spark: SparkSession, found: list[Any], anew: int
 ) -> None:
