@@ -52,6 +52,18 @@ def test_the_python_blocks_of_a_page_print_what_follows_them(name, least):
     assert compared >= least, "examples show their output"
 
 
+def test_the_commands_of_the_command_page_exist():
+    from windrow.cli.app import app
+
+    known = {command.name or command.callback.__name__ for command in app.registered_commands}
+    text = (ROOT / "docs" / "command.md").read_text("utf-8")
+    named = set(re.findall(r"^    windrow (\w+)", text, re.MULTILINE)) | set(
+        re.findall(r"^\| `(\w+) ", text, re.MULTILINE)
+    )
+    assert len(named) >= 8
+    assert named <= known
+
+
 def test_the_windows_page_speaks_of_every_window():
     import windrow.windows as windows
 

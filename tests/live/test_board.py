@@ -190,6 +190,16 @@ def test_readers_share_windows_and_cannot_ask_for_too_many() -> None:
     assert live.operator.query == QUERY
 
 
+def test_a_reader_who_asks_for_what_cannot_be_does_not_stop_the_stream() -> None:
+    query = wr.query(time="ts", windows={"s": wr.session("5 seconds")}, aggregates={"n": wr.count()})
+    live = Dashboard(query.operator(), title="test")
+    live.process(pa.table({"ts": pa.array([1, 2], pa.timestamp("s"))}))
+    live.want(object(), {"zoom 500 milliseconds": "500 milliseconds", "zoom 1 minute": "1 minute"})
+    live.process(pa.table({"ts": pa.array([60], pa.timestamp("s"))}))
+    assert set(live.operator.query.windows) == {"s", "zoom 1 minute"}
+    assert live.finish()["n"].to_pylist() == [2, 1]
+
+
 @pytest.mark.parametrize("length", [0.4, 1, 999, 60_000, 61_000, 3e6, 86_400_000 * 5, 1e15])
 def test_windows_that_fit_a_zoom_are_as_long_as_asked_for_or_a_little_longer(length: float) -> None:
     name, text = zoom(length, is_time=True)

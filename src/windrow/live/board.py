@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.durations import DurationLike
+from windrow.errors import QueryError
 from windrow.live.store import Store
 from windrow.planner.plan import placed
 from windrow.windows.base import Window
@@ -83,6 +84,7 @@ class Dashboard:
         self._zooms: dict[str, Any] = {}
         # Windows of the operator that are for readers from the beginning, so that slices are as fine as these.
         self._always = {name for name in operator.query.windows if name.startswith(ZOOM)}
+        self._refused: set[str] = set()
         self.least = _finest_slices(operator.query)
         self._read_at, self._events_then = time.monotonic(), 0
         self.state = State(operator.query, operator.explain().picture)
@@ -133,14 +135,18 @@ class Dashboard:
 
     def _serve(self) -> None:
         """Add the windows that readers want, and remove those that nobody looks at."""
-        wanted = self._wanted_now() - self._always
+        wanted = self._wanted_now() - self._always - self._refused
         if wanted == self._zooms.keys():
             return
         for name in [name for name in self._zooms if name not in wanted]:
             self._operator.remove_window(name)
             del self._zooms[name]
         for name in sorted(wanted - self._zooms.keys()):
-            self._zooms[name] = self._operator.add_window(name, tumbling(self._lengths[name]))
+            try:
+                self._zooms[name] = self._operator.add_window(name, tumbling(self._lengths[name]))
+            except QueryError:
+                # It cannot be, such as half a second where times are whole seconds: the chart stays as it is.
+                self._refused.add(name)
         complete = tuple((name, start) for name, start in self._zooms.items() if start is not None)
         picture = self._operator.explain().picture
         self.state = replace(self.state, query=self._operator.query, picture=picture, complete_from=complete)
