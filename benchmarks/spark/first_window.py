@@ -27,8 +27,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def asked(side: str, events: Any) -> Any:
-    """The same window, of windrow or of Spark."""
-    return queries.ours({"w": SPEC}).on_spark(events) if side == "windrow" else queries.sparks(events, SPEC)
+    """The same window, of windrow's own operators or of Spark."""
+    if side == "windrow":
+        return queries.ours({"w": SPEC}).on_spark(events, path="general")
+    return queries.sparks(events, SPEC)
 
 
 def has_rows(output: Path) -> bool:

@@ -12,6 +12,7 @@ from unittest.mock import patch
 
 import windrow as wr
 from benchmarks.spark import first_window as fresh
+from benchmarks.spark import price as micro
 from benchmarks.spark import queries
 from benchmarks.spark.data import Source, write
 from benchmarks.spark.session import Run, batch, session, stream
@@ -65,7 +66,11 @@ class Bench:
         return self._sources[wanted]
 
     def stream(self, source: Source, build: Any) -> Run:
-        return stream(self.spark, source, build, self.folder / f"checkpoint{next(self._number)}")
+        return stream(self.spark, source, build, self.checkpoint())
+
+    def checkpoint(self) -> Path:
+        """A folder of a name that is not taken."""
+        return self.folder / f"checkpoint{next(self._number)}"
 
     def batch(self, source: Source, build: Any, *, repeats: int = 2) -> float:
         return batch(self.spark, source, build, repeats=repeats)
@@ -81,15 +86,14 @@ def sliding(bench: Bench) -> list[Table]:
 
 
 def tumbling(bench: Bench) -> list[Table]:
-    """A stream, tumbling 60 s, sum and count."""
+    """A stream, tumbling 60 s, sum and count, on the general path."""
     return [_beside(bench, "Stream: tumbling 60 s", (60, 60), targets=(0.8, 1), slow=False)]
 
 
 def pushed_down(bench: Bench) -> list[Table]:
-    """The same, with slices in Spark's own state: what `path="pushdown"` gives."""
+    """The same in Spark's own state, which is the way that it takes by itself."""
     spec = (60, 60)
-    pushed = partial(queries.ours({"w": spec}).on_spark, path="pushdown")
-    ways = {RATE: pushed, SPARK: lambda events: queries.sparks(events, spec)}
+    ways = {RATE: queries.ours({"w": spec}).on_spark, SPARK: lambda events: queries.sparks(events, spec)}
     lines = []
     for keys, target in ((100, at_least(TIMES, 0.8)), (bench.scale.keys, None)):
         source = bench.source(keys=keys)
@@ -108,7 +112,7 @@ def _beside(
     for keys, bound in zip((100, bench.scale.keys), targets, strict=True):
         source = bench.source(keys=keys)
         few = bench.source(keys=keys, rows=bench.scale.few, files=3) if slow and keys > 100 else source
-        ours = bench.stream(source, query.on_spark)
+        ours = bench.stream(source, partial(query.on_spark, path="general"))
         spark = bench.stream(few, lambda events: queries.sparks(events, spec))
         megabytes = {
             "state written per micro-batch, MB": ours.written / 1e6,
@@ -123,6 +127,52 @@ def _beside(
         else ""
     )
     return Table(title, tuple(lines), ours=RATE, beside=SPARK, note=note)
+
+
+def price(bench: Bench) -> list[Table]:
+    """A micro-batch of few rows, and of many: where its time goes."""
+    query, spec = queries.ours({"w": (60, 60)}), (60, 60)
+    general = partial(query.on_spark, path="general")
+    ways = {
+        "a Python stage that does nothing": micro.nothing,
+        "windrow, general path": general,
+        "the same with 16 buckets": partial(general, buckets=16),
+        "windrow, pushed down": partial(query.on_spark, path="pushdown"),
+        "Spark's own window": lambda events: queries.sparks(events, spec),
+    }
+    tables = []
+    sizes = ((1_000, 16), (bench.scale.rows, 9)) if bench.scale.name == "full" else ((bench.scale.rows, 6),)
+    for rows, files in sizes:
+        source = bench.source(keys=100, rows=rows, files=files, span=30 * bench.scale.rows / rows)
+        runs = [
+            {
+                name: micro.micro_batches(bench.spark, source, way, bench.checkpoint())
+                for name, way in ways.items()
+            }
+            for _ in range(2)
+        ]
+        # The first run of a job is slow.
+        base = runs[1]["a Python stage that does nothing"]["all"]
+        lines = [Line(name, {**figures, "times": figures["all"] / base}) for name, figures in runs[1].items()]
+        note = (
+            "Medians in ms. Spark runs two tasks at once: what tasks take is the sum of both. "
+            "The last column is all, beside a stage that does nothing."
+        )
+        tables.append(
+            Table(
+                f"A micro-batch of {rows:,} rows, 100 keys, tumbling 60 s",
+                tuple(lines),
+                ours="all",
+                note=note,
+            )
+        )
+        clocks = bench.folder / f"clocks{rows}"
+        micro.micro_batches(bench.spark, source, micro.watched(general, clocks), bench.checkpoint())
+        spent = [
+            Line(what, {"ms": ms, "calls": calls}) for what, (ms, calls) in micro.in_workers(clocks).items()
+        ]
+        tables.append(Table(f"A task of the stateful stage, {rows:,} rows", tuple(spent), ours="ms"))
+    return tables
 
 
 def without_python(bench: Bench) -> list[Table]:
@@ -313,6 +363,7 @@ QUESTIONS = {
         sliding,
         tumbling,
         pushed_down,
+        price,
         without_python,
         ten_windows,
         batch_jobs,

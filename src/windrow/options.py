@@ -33,6 +33,8 @@ from windrow.wording import choices
 MODES = ("append", "update")
 PATHS = ("auto", "pushdown", "general")
 MOST_BUCKETS = 1 << 15
+# Buckets where there is no better reason for a number.
+FEW_BUCKETS = 16
 
 Keywords = ParamSpec("Keywords")
 Value = TypeVar("Value")
@@ -207,7 +209,8 @@ class PlacementOptions:
         Whether late and bad rows are rows of the result, as they came, in the columns `side`, `side_reason`
         and `side_row`; False by default. How many there are is in the observed metrics either way.
     buckets
-        Over how many buckets keys are spread, each answered by one operator; 16 by default.
+        Over how many buckets keys are spread, each answered by one operator. None (default) gives a stream of a query one for each
+        partition of its state (`spark.sql.shuffle.partitions`), and all else 16.
     watermark
         The column that carries the stream's watermark; the time column by default.
     metrics
@@ -215,14 +218,18 @@ class PlacementOptions:
     """
 
     side_rows: bool = False
-    buckets: int = 16
+    buckets: int | None = None
     watermark: str | None = None
     metrics: str = "windrow"
 
     def __post_init__(self) -> None:
         number = isinstance(self.buckets, int) and not isinstance(self.buckets, bool)
-        if not number or not 1 <= self.buckets <= MOST_BUCKETS:
+        if self.buckets is not None and not (number and 1 <= self.buckets <= MOST_BUCKETS):
             raise QueryError(f"buckets must be a number from 1 to {MOST_BUCKETS:,}, not {self.buckets!r}")
+
+    def buckets_of(self, *, keyed: bool) -> int:
+        """How many buckets there are, where partitions have no say: one where nothing is `keyed`."""
+        return (self.buckets or FEW_BUCKETS) if keyed else 1
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,8 +256,8 @@ class SparkOptions(PlacementOptions, OperatorOptions):
     Parameters
     ----------
     path
-        "auto" (default) lets Spark compute what it computes alike, in batch; a stream takes the general path. "pushdown" or
-        "general" insists on one way.
+        "auto" (default) lets Spark compute what it computes alike; "pushdown" or "general" insists on one way. Only a stream on the
+        general path can go on with a changed query.
     """
 
     path: str = "auto"

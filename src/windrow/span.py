@@ -84,11 +84,11 @@ class Span:
         return f"[{self.start}, {self.end})"
 
 
-def require_one_learner(time: str | Span, key: tuple[str, ...], buckets: int) -> None:
+def require_one_learner(time: str | Span, key: tuple[str, ...], buckets: int | None) -> None:
     """An error if each bucket would learn a release delay of its own."""
-    if isinstance(time, Span) and isinstance(time.release, Learned) and key and buckets > 1:
+    if isinstance(time, Span) and isinstance(time.release, Learned) and key and buckets != 1:
         raise QueryError(
-            f"each of {buckets} buckets would learn a release delay of its own, from its own keys: "
+            f"each of {buckets or 'several'} buckets would learn a release delay of its own, from its own keys: "
             "give the delay as a duration, or say buckets=1"
         )
 

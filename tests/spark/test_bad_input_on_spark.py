@@ -14,6 +14,7 @@ from streams import NIGHTLY, WATERMARK, Step, by_time, drained, run_stream, sour
 
 import windrow as wr
 from windrow import policies as wp
+from windrow.pipelines.failures import plainly
 from windrow.query import Query
 
 UTC = pa.timestamp("us", "UTC")
@@ -302,9 +303,19 @@ def test_output_mode_complete_is_refused_at_the_start(spark: Any, tmp_path: Path
         finish(result, tmp_path, mode="complete")
 
 
-def test_output_mode_update_gives_the_same_rows(spark: Any, tmp_path: Path) -> None:
-    """A push-down would give out windows that are not final: so streams are not pushed down by themselves."""
+@pytest.mark.parametrize("mode", ["update", "complete"])
+def test_a_push_down_is_refused_in_a_mode_in_which_spark_gives_out_windows_that_are_not_final(
+    spark: Any, tmp_path: Path, mode: str
+) -> None:
     result = KEYED.on_spark(by_time(events(spark, tmp_path, STEPS), "ts"))
+    with pytest.raises(
+        AnalysisException, match=r'outputMode\("append"\) alone. For another mode say path="general"'
+    ):
+        finish(result, tmp_path, mode=mode)
+
+
+def test_output_mode_update_gives_the_same_rows_on_the_general_path(spark: Any, tmp_path: Path) -> None:
+    result = KEYED.on_spark(by_time(events(spark, tmp_path, STEPS), "ts"), path="general")
     finish(result, tmp_path, sink="memory", mode="update")
     rows = spark.table("bad_update").select("key", "total").collect()
     assert sorted(map(tuple, rows)) == [("a", 1), ("a", 3), ("b", 2), ("c", 4)]
@@ -361,6 +372,17 @@ def test_sparks_own_state_of_another_query_is_refused(spark: Any, tmp_path: Path
     }[change]()
     with pytest.raises(PySparkException, match="the checkpoint belongs to another query"):
         finish(result, tmp_path)
+
+
+def test_a_stream_that_began_on_the_general_path_is_refused_when_it_is_pushed_down(
+    spark: Any, begun: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "again"
+    shutil.copytree(begun, folder)
+    df = by_time(events(spark, folder, STEPS), "ts")
+    with pytest.raises(StreamingQueryException) as problem:
+        finish(KEYED.on_spark(df), folder)
+    assert "start it with path='general'" in str(plainly(problem.value, checkpoint="state"))
 
 
 def test_a_new_column_that_the_query_does_not_read_is_no_change(

@@ -305,8 +305,22 @@ def test_a_new_aggregate_reads_a_column_that_rows_did_not_have() -> None:
             task_of(FORM, buckets=8),
             "the checkpoint has 2 buckets, and this stream would have 8: say buckets=2",
         ),
+        (
+            task_of(FORM, by_partition=True),
+            "the checkpoint has 2 buckets, and this stream would have 2 by partition: say buckets=2",
+        ),
     ],
-    ids=["aggregate", "windows", "key", "no key", "time", "type", "type of the time", "buckets"],
+    ids=[
+        "aggregate",
+        "windows",
+        "key",
+        "no key",
+        "time",
+        "type",
+        "type of the time",
+        "buckets",
+        "partitions",
+    ],
 )
 def test_what_cannot_go_on_is_refused_with_the_difference(other: Task, said: str) -> None:
     store = begun()

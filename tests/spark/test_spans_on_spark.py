@@ -381,7 +381,7 @@ def test_what_cannot_be_kept_is_refused_before_anything_starts(spark: Any) -> No
         wr.span("since", "until", release=wr.learned(0.9)), windows=windows, aggregates={"n": wr.count()}
     )
     ended = stream.withWatermark("until", "1 second")
-    with pytest.raises(wr.QueryError, match=r"each of 16 buckets would learn .* buckets=1"):
+    with pytest.raises(wr.QueryError, match=r"each of several buckets would learn .* buckets=1"):
         learning.on_spark(ended)
     assert learning.on_spark(ended, buckets=1).isStreaming
     assert asked.on_spark(ended).isStreaming

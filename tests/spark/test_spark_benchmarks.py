@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from contextlib import redirect_stdout
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from benchmarks.spark import queries, questions
+from benchmarks.spark import price, queries, questions
 from benchmarks.spark.__main__ import arguments
 from benchmarks.spark.data import SCHEMA, write
 from benchmarks.spark.queries import (
@@ -79,6 +80,32 @@ def test_jobs_without_python_are_measured_beside_the_way_through_it(
     (table,) = questions.without_python(bench)
     assert [line.name for line in table.lines] == ["tumbling 60 s, 100 keys", "tumbling 60 s, 500 keys"]
     assert ["MapInArrow" in plan for plan in plans] == [False, True, False] * 10
+
+
+def test_the_price_of_a_micro_batch_is_told_by_its_parts(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(price, "WARM", 0)
+    source = write(tmp_path / "source", files=2, rows=200, keys=5, span=60)
+    general = partial(ours({"w": (60, 60)}).on_spark, path="general")
+    for name, build in {
+        "nothing": price.nothing,
+        "ours": price.watched(general, tmp_path / "clocks"),
+    }.items():
+        found = price.micro_batches(spark, source, build, tmp_path / name)
+        assert list(found) == [*price.PARTS.values(), *price.OF_STATE.values()]
+        assert found["all"] >= found["stages"] > 0
+    spent = price.in_workers(tmp_path / "clocks")
+    assert set(spent) == {
+        "init",
+        "read state",
+        "process and advance",
+        "write state",
+        "timers",
+        "calls",
+        "task",
+    }
+    assert spent["task"][0] >= spent["calls"][0] > 0
 
 
 @pytest.mark.parametrize("given", [["nothing"], ["--write", "sliding"], ["--write", "--scale", "tiny"]])

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import functions as sf
 from specimens import SEQUENCES
 from streams import (
@@ -30,12 +31,16 @@ from streams import (
     like,
     plain_rows,
     run_stream,
+    source,
     stream_of,
+    write_step,
 )
 
 import windrow as wr
 from tests.referee import assert_same
 from windrow.query import Query
+from windrow.spark.buckets import PARTITIONS, names
+from windrow.spark.scatter import FEW
 
 MOMENT = pa.timestamp("us", "UTC")
 # Later than every end of a window.
@@ -169,6 +174,23 @@ def test_streams_agree_with_the_referee(spark: Any, tmp_path: Path, group: str) 
     assert all(output.late.num_rows > 3 for output in wanted.values())
 
 
+def test_micro_batches_of_many_rows_are_slices_when_they_are_shuffled(spark: Any, tmp_path: Path) -> None:
+    steps = drawn(11, pa.int64(), size=4 * FEW)
+    assert min(len(step.events) for step in steps[:-1]) > FEW
+    windows = {"w": wr.tumbling(20), "s": wr.sliding(30, every=10)}
+    query = wr.query(time="time", key="k", windows=windows, aggregates=AGGREGATES_OF_X)
+    result = query.on_spark(stream_of(spark, tmp_path, steps), watermark=WATERMARK, lateness=10)
+    got, progress = drained(result, tmp_path)
+    wanted = expected(query, steps, lateness=10)
+    assert_same(wanted.answers, like(wanted.table, got))
+    late = wanted.late.num_rows
+    assert counted(progress, "windrow") == (4 * FEW - late, late, 0)
+    # In the log of the only bucket are slices, which are hundreds of times fewer than events.
+    state = spark.read.format("statestore").option("stateVarName", "head").load(str(tmp_path / "checkpoint"))
+    (head,) = state.select("value.log_bytes", "value.base_bytes").collect()
+    assert 0 < head.log_bytes < 8 * FEW
+
+
 def counted(progress: list[Any], metrics: str) -> tuple[int, ...]:
     """Events that were taken in, late rows and bad rows, summed over all micro-batches."""
     found = [report.observedMetrics[metrics] for report in progress if metrics in report.observedMetrics]
@@ -210,6 +232,36 @@ def test_a_late_row_is_late_also_if_it_is_the_first_of_its_bucket(spark: Any, tm
     assert_same(wanted.answers, like(wanted.table, got))
     assert wanted.late["k"].to_pylist() == ["c"]
     assert counted(progress, "windrow") == (3, 1, 0)
+
+
+def test_a_stream_has_a_bucket_in_each_partition_and_is_refused_with_another_number(
+    spark: Any, tmp_path: Path
+) -> None:
+    """Spark itself goes on with the partitions of the checkpoint, whatever the session says."""
+    steps = drawn(3, pa.int64())
+    query = wr.query(time="time", key="k", windows={"w": wr.tumbling(20)}, aggregates=AGGREGATES)
+    known = spark.conf.get(PARTITIONS)
+    try:
+        spark.conf.set(PARTITIONS, 3)
+        got, _ = drained(query.on_spark(stream_of(spark, tmp_path, steps), watermark=WATERMARK), tmp_path)
+        checkpoint = str(tmp_path / "checkpoint")
+        state = spark.read.format("statestore").option("stateVarName", "head").load(checkpoint)
+        heads = state.select("partition_id", "key.bucket", "value.plan").collect()
+        spark.conf.set(PARTITIONS, 5)
+        write_step(tmp_path / "source", len(steps), steps[0])
+        again = query.on_spark(source(spark, tmp_path / "source"), watermark=WATERMARK).writeStream.format(
+            "noop"
+        )
+        with pytest.raises(StreamingQueryException, match=r"3 buckets by partition.*partitions\" to 3"):
+            again.option("checkpointLocation", checkpoint).trigger(
+                availableNow=True
+            ).start().awaitTermination()
+    finally:
+        spark.conf.set(PARTITIONS, known)
+    wanted = expected(query, steps)
+    assert_same(wanted.answers, like(wanted.table, got))
+    assert sorted((head.partition_id, head.bucket) for head in heads) == list(enumerate(names(3)))
+    assert {head.plan.partition(" ")[2] for head in heads} == {"3"}
 
 
 def test_windows_in_sparks_own_state_agree_with_the_referee(spark: Any, tmp_path: Path) -> None:

@@ -116,12 +116,15 @@ def _engine(query: QuerySpec, schema: pa.Schema) -> Aligned | Sessions:
     return Aligned(part.with_windows(others))
 
 
-def slices_of(query: QuerySpec, batch: pa.RecordBatch) -> pa.RecordBatch:
+def slices_of(query: QuerySpec, batch: pa.RecordBatch, *, along: str | None = None) -> pa.RecordBatch:
     """Events as a slice batch; all of them must be good, and none late.
 
-    Events that lie in no window leave no trace.
+    Events that lie in no window leave no trace. The column `along`, which must be the same in all events of a key, goes along with
+    their slices, in front.
     """
     engine = _engine(query, batch.schema)
+    if along is not None and isinstance(engine, Sessions):
+        return slices_of(replace(query, key=(along, *query.key)), batch)
     times, missing = ticks_of(batch.column(query.time_columns[0]), engine.measure)
     if isinstance(query.time, Span) and len(times):
         bounds = Bounds.of([engine], SETTINGS, None, None)
@@ -133,7 +136,8 @@ def slices_of(query: QuerySpec, batch: pa.RecordBatch) -> pa.RecordBatch:
         batch, times = in_halves(batch, engine.windows, lives.starts, lives.lasts)
     if not len(times):
         nobody = np.empty(0, np.int64)
-        return packed(engine, nobody, times, times, nobody)
+        slices = packed(engine, nobody, times, times, nobody)
+        return slices if along is None else slices.add_column(0, along, batch.column(along).slice(0, 0))
     events = EventBatch(batch, times, 0, np.arange(len(times)))
     bounds = Bounds.of([engine], SETTINGS, None, None)
     intake = Intake(query.time_columns[0], SETTINGS, ordered=False)
@@ -143,10 +147,10 @@ def slices_of(query: QuerySpec, batch: pa.RecordBatch) -> pa.RecordBatch:
         slots = engine.slices.in_order()
         rows = engine.slices.table[slots]
         return packed(engine, rows["lane"].astype(np.int64), rows["first"].copy(), rows["last"].copy(), slots)
-    return _folded(engine, events)
+    return _folded(engine, events, along)
 
 
-def _folded(engine: Aligned, events: EventBatch) -> pa.RecordBatch:
+def _folded(engine: Aligned, events: EventBatch, along: str | None) -> pa.RecordBatch:
     """Events of windows that cut all keys alike.
 
     An operator keeps a cell for each slice and each key. The keys of one batch may meet few of its
@@ -162,7 +166,7 @@ def _folded(engine: Aligned, events: EventBatch) -> pa.RecordBatch:
     segments = found.place(base, numbers, len(times))
     if numbers is None:
         first, last = found.extents(times, low, high)
-        key = np.zeros(len(base), np.int64)
+        key = rows = np.zeros(len(base), np.int64)
     else:
         assert isinstance(segments, Cells)
         cell, rows = Words().number(segments.cell)
@@ -177,4 +181,7 @@ def _folded(engine: Aligned, events: EventBatch) -> pa.RecordBatch:
         engine.fold(foldable, segments, own=own)
     engine.presence.fold(segments, [], ())
     held = np.flatnonzero(engine.presence.n)
-    return packed(engine, key[held], first[held], last[held], held)
+    slices = packed(engine, key[held], first[held], last[held], held)
+    if along is None:
+        return slices
+    return slices.add_column(0, along, events.batch.column(along).take(pa.array(rows[held])))

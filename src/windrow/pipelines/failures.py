@@ -30,6 +30,11 @@ KNOWN = (
         'start once with options={{"failOnDataLoss": "false"}}',
     ),
     (
+        r"sources in the checkpoint offsets and now there are|OPERATOR_NOT_MATCH_IN_STATE_METADATA",
+        "the checkpoint began with other sources or on another path: if it began on the general path, as all of windrow 0.2.0 did, start it "
+        "with path='general'",
+    ),
+    (
         r"UnknownTopicOrPartitionException",
         "the topic is not there: create it, and start again",
     ),

@@ -122,7 +122,7 @@ class _Fitting:
             self._has(self.found["dedupe"].mention(dedupe.id), (dedupe.id,))
         if not self.problems and not self.unread and "query" in self.parts:
             spec, place = self.parts["query"], self.found["query"]
-            buckets = self.query_parts.get("buckets", 16)
+            buckets = self.query_parts.get("buckets")
             _tried(place, self.problems, lambda: require_one_learner(spec.time, spec.key, buckets))
 
     def check_query(self) -> None:

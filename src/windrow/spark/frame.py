@@ -14,6 +14,7 @@ from windrow.errors import QueryError
 from windrow.options import SparkOptions
 from windrow.span import Span, require_one_learner
 from windrow.spark import jvm_windows, pushdown
+from windrow.spark.buckets import PARTITIONS
 from windrow.spark.compatibility import spark_schema
 from windrow.spark.expressions import computed, selected
 from windrow.spark.gather import gather, gather_latest, gather_slices
@@ -21,12 +22,14 @@ from windrow.spark.open_events import LATEST, opens
 from windrow.spark.paths import Path, choose
 from windrow.spark.schema import (
     arrow_schema,
+    conf,
     named,
     require_dataframe,
     require_watermark,
     result_schema,
 )
 from windrow.spark.stages import (
+    appended,
     bucket_of,
     by_bucket,
     marked,
@@ -90,8 +93,10 @@ def fit(query: QuerySpec, df: DataFrame, options: SparkOptions) -> Plan:
         side_rows=options.side_rows,
         watermark=options.watermark or _ending(query),
     )
-    buckets = options.buckets if query.key else 1
-    task = Task(query, settings, schema, result, path.combine, options.side_rows, buckets)
+    buckets, by_partition = options.buckets_of(keyed=bool(query.key)), False
+    if df.isStreaming and query.key and options.buckets is None:
+        buckets, by_partition = int(conf(df, PARTITIONS)), True
+    task = Task(query, settings, schema, result, path.combine, options.side_rows, buckets, by_partition)
     return Plan(task, path, options, df)
 
 
@@ -120,7 +125,7 @@ def _pushed_down(df: DataFrame, plan: Plan) -> DataFrame:
     task = plan.task
     if plan.path.without_python:
         found = jvm_windows.windows(task, df)
-        return marked(found) if plan.path.streaming else found
+        return marked(appended(found)) if plan.path.streaming else found
     slices = pushdown.slices(task.query, task.schema, df)
     slices = by_bucket(slices.select("*", bucket_of(task.query.key, task.buckets)), BUCKET, task.buckets)
     return numbered(slices).mapInArrow(gather_slices(task), spark_schema(task.result))

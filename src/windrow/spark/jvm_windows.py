@@ -45,7 +45,10 @@ from windrow.spec import QuerySpec
 MOST_COPIES = 2
 # 2**64, as the engine multiplies by it.
 WORD = 2.0**64
-FOREIGN = "the checkpoint belongs to another query, or one with other options: start with a new checkpoint, or with the query as it was"
+FOREIGN = (
+    "the checkpoint belongs to another query, or one with other options: start with a new checkpoint, or with the query as it was; "
+    "with path='general' a query can change"
+)
 
 
 def obstacle(query: QuerySpec, schema: pa.Schema) -> str | None:
@@ -91,7 +94,7 @@ class _State:
 
     @classmethod
     def of(cls, task: Task, df: DataFrame) -> _State:
-        plan = int(replace(task, buckets=1).identity()[:15], 16) + 1
+        plan = int(replace(task, buckets=1, by_partition=False).identity()[:15], 16) + 1
         return cls(df.schema[task.query.time_columns[0]].metadata, plan)
 
 

@@ -1,7 +1,7 @@
 """Which way a query takes on Spark, and why.
 
-pushdown   the JVM makes windows, see `jvm_windows`, or slices, of which Python makes
-           windows                                                                   batch; streams with path="pushdown"
+pushdown   the JVM makes windows, see `jvm_windows`                                  batch and streams
+           or slices, of which Python makes windows                                  batch
 general    events go to buckets, combined where that pays; one operator per bucket   batch and streams
 """
 
@@ -22,12 +22,6 @@ from windrow.spec import QuerySpec
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
-
-# Why a stream that could be pushed down is not.
-UNASKED = (
-    'in output mode "update" Spark would give out windows that are not final, and the output mode is not known yet: '
-    'path="pushdown" takes it'
-)
 
 
 @dataclass(frozen=True)
@@ -74,8 +68,6 @@ def choose(
         raise QueryError(f"this query cannot be pushed down: {not_pushed}")
     if path == "general":
         not_pushed = "the general path was asked for"
-    if path == "auto" and df.isStreaming and not_pushed is None:
-        not_pushed = UNASKED
     not_combined = _not_combined(query, settings, schema, streaming=df.isStreaming, side_rows=side_rows)
     python = jvm_windows.obstacle(query, schema) if not_pushed is None else None
     return Path(df.isStreaming, not_pushed, python, not_combined)

@@ -10,7 +10,16 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
-from pyspark.sql.types import Row
+from pyspark.sql.types import (
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    Row,
+    StringType,
+    StructField,
+    StructType,
+)
 
 from windrow.spark.task import Work
 
@@ -19,13 +28,29 @@ if TYPE_CHECKING:
 
 # A packed batch of results; all else is about the call, in its first row. `{}` is the type of starts of windows.
 EMITTED = "events long, late long, bad long, payload binary, complete_from map<string, {}>"
+
+
+def _columns(**types: DataType) -> StructType:
+    """A schema as a value: of one that is text, each task would ask the JVM what it means, more than once."""
+    return StructType([StructField(name, type_) for name, type_ in types.items()])
+
+
 # The state of a bucket, see `state`.
-HEAD = (
-    "format int, plan string, stream string, version long, token string, base_version long, base_token string, "
-    "base_bytes long, chunks int, log_bytes long, timer long"
+HEAD = _columns(
+    format=IntegerType(),
+    plan=StringType(),
+    stream=StringType(),
+    version=LongType(),
+    token=StringType(),
+    base_version=LongType(),
+    base_token=StringType(),
+    base_bytes=LongType(),
+    chunks=IntegerType(),
+    log_bytes=LongType(),
+    timer=LongType(),
 )
-BASE = "data binary"
-LOG = "token string, data binary"
+CHUNK, BASE = _columns(chunk=IntegerType()), _columns(data=BinaryType())
+VERSION, LOG = _columns(version=LongType()), _columns(token=StringType(), data=BinaryType())
 
 
 class Processor(StatefulProcessor):
@@ -38,8 +63,8 @@ class Processor(StatefulProcessor):
     def init(self, handle: StatefulProcessorHandle) -> None:
         self._handle, self._stage = handle, None
         self._head = handle.getValueState("head", HEAD)
-        self._base = handle.getMapState("base", "chunk int", BASE)
-        self._log = handle.getMapState("log", "version long", LOG)
+        self._base = handle.getMapState("base", CHUNK, BASE)
+        self._log = handle.getMapState("log", VERSION, LOG)
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
         arrived = sorted(rows, key=lambda row: (row.part, row.number))

@@ -11,7 +11,7 @@ all buckets come to be with the first data, and are called once, and with its wa
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from contextlib import contextmanager
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,8 @@ SCHEMA = pa.schema(
 )
 BATCH = 1 << 18
 TRIAL = 1 << 16
+# In a micro-batch, so few rows are not worth it whatever they hold.
+FEW = 1 << 12
 # Slices that are more than this share of their events are not worth the work to make them.
 WORTH = 0.5
 
@@ -39,7 +41,8 @@ def scatter(task: Work, *, everywhere: bool) -> Stage:
         from pyspark import TaskContext
 
         context = TaskContext.get()
-        partition = _Scatter(task, 0 if context is None else context.partitionId())
+        part = 0 if context is None else context.partitionId()
+        partition = _Scatter(task, part, FEW if everywhere else 0)
         yield from partition.run(batches)
         if everywhere:
             yield partition.rest()
@@ -50,13 +53,16 @@ def scatter(task: Work, *, everywhere: bool) -> Stage:
 class _Scatter:
     """One partition."""
 
-    def __init__(self, task: Work, part: int) -> None:
+    def __init__(self, task: Work, part: int, few: int) -> None:
         self._task = task
         self._part = part
+        self._names = np.array(task.bucket_names(), np.int32)
         self._combine = task.combine
         self._sent: list[int] = []
         self._before = 0
         self._judge = task.judge()
+        self._is_strict = isinstance(task, Task) and task.settings.on_bad == "raise"
+        self._few = few
 
     def run(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         held: list[pa.RecordBatch] = []
@@ -72,14 +78,16 @@ class _Scatter:
 
     def rest(self) -> pa.RecordBatch:
         """A row for each bucket that has got none."""
-        left = sorted(set(range(self._task.buckets)).difference(self._sent))
+        left = np.setdiff1d(np.arange(self._task.buckets), self._sent)
         return self._rows(left, [None] * len(left))
 
     def _send(self, held: list[pa.RecordBatch]) -> pa.RecordBatch:
         """One row per bucket."""
         (whole,) = pa.Table.from_batches(held).combine_chunks().to_batches()
         batch, buckets = self._task.events(whole), whole.column(len(self._task.schema))
-        if self._good(batch) and self._combine:
+        combines = self._combine and whole.num_rows > self._few
+        # Where a bad row is an error, who makes slices finds it.
+        if (combines and self._is_strict) or (self._good(batch) and combines):
             batch, buckets = self._combined(batch, buckets)
             self._combine = batch.num_rows <= WORTH * whole.num_rows
         self._before += whole.num_rows
@@ -90,12 +98,12 @@ class _Scatter:
         batch, buckets = batch.take(pa.array(order)), buckets[order]
         found = list(runs(buckets))
         payloads = [pack(batch.slice(low, high - low)) for low, high in found]
-        return self._rows([int(buckets[low]) for low, _ in found], payloads)
+        return self._rows(buckets[[low for low, _ in found]], payloads)
 
-    def _rows(self, buckets: Sequence[int], payloads: Sequence[bytes | None]) -> pa.RecordBatch:
+    def _rows(self, buckets: np.ndarray, payloads: Sequence[bytes | None]) -> pa.RecordBatch:
         numbers = range(len(self._sent), len(self._sent) + len(buckets))
-        self._sent += buckets
-        columns = [buckets, [self._part] * len(buckets), numbers, payloads]
+        self._sent += buckets.tolist()
+        columns = [self._names[buckets], [self._part] * len(buckets), numbers, payloads]
         return pa.RecordBatch.from_arrays(
             [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)],
             schema=SCHEMA,
@@ -103,23 +111,25 @@ class _Scatter:
 
     def _good(self, events: pa.RecordBatch) -> bool:
         """Whether there is no bad row; an error that names it, unless bad rows are diverted."""
-        try:
+        with self._counted():
             return self._judge.sift(events) is None
-        except DataError as error:
-            row = None if error.row is None else self._before + error.row
-            raise DataError(error.column, row, error.value, f"{error.problem} ({self._where()})") from None
 
     def _combined(self, events: pa.RecordBatch, buckets: pa.Array) -> tuple[pa.RecordBatch, pa.Array]:
-        """Slices, and the bucket of each: it goes along as if it were part of the key."""
+        """Slices, and the bucket of each; an error that names the first bad row."""
         assert isinstance(self._task, Task)
-        query = self._task.query
-        combiner = replace(query, key=(*query.key, BUCKET))
-        try:
-            slices = slices_of(combiner, events.append_column(BUCKET, buckets))
-        except UserFunctionError as error:
-            row = None if error.row is None else self._before + error.row
-            raise UserFunctionError(error.what, row, f"{error.why} ({self._where()})") from error.__cause__
+        with self._counted():
+            slices = slices_of(self._task.query, events.append_column(BUCKET, buckets), along=BUCKET)
         return slices.drop_columns([BUCKET]), slices.column(BUCKET)
 
-    def _where(self) -> str:
-        return f"rows are counted in partition {self._part} of the source"
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        """Errors name rows as they are counted in the partition."""
+        where = f"rows are counted in partition {self._part} of the source"
+        try:
+            yield
+        except DataError as error:
+            row = None if error.row is None else self._before + error.row
+            raise DataError(error.column, row, error.value, f"{error.problem} ({where})") from None
+        except UserFunctionError as error:
+            row = None if error.row is None else self._before + error.row
+            raise UserFunctionError(error.what, row, f"{error.why} ({where})") from error.__cause__

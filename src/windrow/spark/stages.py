@@ -16,6 +16,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from windrow.errors import QueryError
+from windrow.spark.buckets import PARTITIONS
 from windrow.spark.compatibility import spark_schema
 from windrow.spark.payload import unpacked
 from windrow.spark.processor import EMITTED, Processor
@@ -26,6 +27,9 @@ from windrow.spark.task import BUCKET, Work
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 # What rows are called where they leave an operator of a stream; no user's table is likely to be called so.
 PASSED = "windrow passed"
+# Files that are not there, wherever Spark runs.
+NOWHERE = "file:///dev/null/*"
+APPEND_ONLY = 'Windows are final in outputMode("append") alone. For another mode say path="general"'
 
 
 def require_streamable(df: DataFrame) -> None:
@@ -53,6 +57,20 @@ def marked(rows: DataFrame) -> DataFrame:
     return rows.alias(PASSED)
 
 
+def appended(rows: DataFrame) -> DataFrame:
+    """Rows that Spark makes of a stream, in a plan that it refuses in any output mode but "append".
+
+    In other modes Spark gives out windows that are not final. What it refuses are limits in mode "update", and joins in mode
+    "complete"; the optimizer sees that there are no rows behind this limit, and nothing of it is left but two sources that
+    never have anything. Spark's error shows the plan, and so the name that it has here.
+    """
+    nothing = rows.sparkSession.readStream.format("text").load(NOWHERE).alias(APPEND_ONLY)
+    nulls = [sf.lit(None).cast(field.dataType).alias(field.name) for field in rows.schema]
+    # Of a join of nothing Spark would know that it has no rows, and take out the limit in place of the join.
+    joined = nothing.crossJoin(nothing).select(sf.explode(sf.array(sf.lit(1))))
+    return rows.union(joined.limit(0).select(*nulls))
+
+
 def bucket_of(keys: Sequence[str], buckets: int) -> Column:
     """The bucket of a row, by the hash of its key."""
     columns = [named(name) for name in keys]
@@ -67,7 +85,7 @@ def numbered(rows: DataFrame) -> DataFrame:
 
 def by_bucket(rows: DataFrame, name: str, buckets: int) -> DataFrame:
     """All rows of a bucket in one partition. A number of partitions keeps Spark from joining them to one."""
-    partitions = min(buckets, int(conf(rows, "spark.sql.shuffle.partitions")))
+    partitions = min(buckets, int(conf(rows, PARTITIONS)))
     return rows.repartition(partitions, named(name))
 
 

@@ -26,8 +26,9 @@ from typing import Any
 import pyarrow as pa
 
 from windrow.errors import StateError
+from windrow.spark.buckets import PARTITIONS
 from windrow.spark.micro_batch import MicroBatch
-from windrow.spark.task import Work
+from windrow.spark.task import BY_PARTITION, Work
 
 FORMAT = 2
 CHUNK = 32 << 20
@@ -90,6 +91,12 @@ def _hash(plan: str) -> str:
     return plan.partition(" ")[0]
 
 
+def _spread(plan: str) -> str:
+    """Over how many buckets keys are spread, and how; nothing in the first versions, which did not say."""
+    what, _, buckets = plan.partition(" ")
+    return f"{buckets} by partition" if what.endswith(BY_PARTITION) else buckets
+
+
 class Bucket:
     """The state of one bucket, for the time of one call. The variables are Spark's, set to the bucket."""
 
@@ -132,10 +139,16 @@ class Bucket:
 
     def _require_buckets(self, head: Head) -> None:
         """An error if keys would change places."""
-        _, _, buckets = head.plan.partition(" ")
-        if buckets and int(buckets) != self._task.buckets:
+        had, has = _spread(head.plan), _spread(self._plan)
+        if had and had != has:
+            number, blank, how = had.partition(" ")
+            said = f"say buckets={number}"
+            if how:
+                said = (
+                    f'leave buckets out, and set "{PARTITIONS}" to {number}, as it was with the first start'
+                )
             raise StateError(
-                f"the checkpoint has {buckets} buckets, and this stream would have {self._task.buckets}: say buckets={buckets}"
+                f"the checkpoint has {number} buckets{blank}{how}, and this stream would have {has}: {said}"
             )
 
     @property

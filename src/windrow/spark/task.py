@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import pyarrow as pa
 
 from windrow.options import OperatorOptions
+from windrow.spark.buckets import names
 from windrow.spec import QuerySpec
 
 if TYPE_CHECKING:
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 # The column that says to which bucket a row belongs; no user's column is likely to be called so.
 BUCKET = "windrow bucket"
+# What the identity of a task says behind its hash if there is a bucket for each partition.
+BY_PARTITION = "-by-partition"
 
 Stage: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -37,6 +40,8 @@ class Work(ABC):
     result: pa.Schema
     side_rows: bool
     buckets: int
+    # Whether there is a bucket for each partition of the stream's state.
+    by_partition = False
     # Whether rows may be made into slices before they are shuffled, as those of a `Task`.
     combine: bool
     why_late: str
@@ -95,7 +100,11 @@ class Work(ABC):
         columns = [f"{field.name} {field.type}" for field in (*self.schema, *self.result)]
         first, *others = self._described()
         said = "\n".join([first, *columns, *others, str(self.buckets)])
-        return f"{hashlib.sha256(said.encode()).hexdigest()} {self.buckets}"
+        return f"{hashlib.sha256(said.encode()).hexdigest()}{BY_PARTITION * self.by_partition} {self.buckets}"
+
+    def bucket_names(self) -> list[int]:
+        """What buckets are called in the state, by their numbers."""
+        return names(self.buckets) if self.by_partition else list(range(self.buckets))
 
     @abstractmethod
     def _described(self) -> list[str]:
@@ -104,7 +113,7 @@ class Work(ABC):
 
 @dataclass(frozen=True)
 class Task(Work):
-    """A query, whose keys are spread over `buckets`."""
+    """A query, whose keys are spread over `buckets`, one for each partition if these are `by_partition`."""
 
     query: QuerySpec
     settings: OperatorOptions
@@ -113,6 +122,7 @@ class Task(Work):
     combine: bool
     side_rows: bool
     buckets: int
+    by_partition: bool = False
 
     why_late = "came when all of its windows were final"
 

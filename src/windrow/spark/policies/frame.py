@@ -56,7 +56,7 @@ class _Job:
         clocked = any(uses_clock(w) or isinstance(w.partition_eviction, PartitionAge) for w in windows)
         self.times = self._times(clocked)
         self._check_streams()
-        buckets = options.buckets if spread else 1
+        buckets = options.buckets_of(keyed=spread)
         self.task = self._task(buckets)
         self.rows = self._rows(buckets)
 
