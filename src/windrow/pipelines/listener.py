@@ -103,6 +103,27 @@ class Progress:
         said += [f"duplicates {self.duplicates:,}"] if self.duplicates else []
         return said + [f"{name} complete from {start}" for name, start in sorted(self.news.items())]
 
+    def numbers(self) -> dict[str, float]:
+        """All that is a number, by name; what is not known is left out."""
+        numbers = {
+            "rows": self.total,
+            "late_rows": self.late,
+            "bad_rows": self.bad,
+            "duplicate_rows": self.duplicates,
+            "batch": self.batch,
+            "rows_per_second": self.rows_per_second,
+            "rows_waiting": self.waiting,
+            "state_bytes": self.state_bytes,
+            "state_rows": self.state_rows,
+            "watermark_seconds": None if self.watermark is None else self.watermark.timestamp(),
+            "lag_seconds": None if self.lag is None else self.lag.total_seconds(),
+        }
+        return {name: number for name, number in numbers.items() if number is not None}
+
+    def told(self) -> dict[str, Any]:
+        """Name and numbers, for JSON."""
+        return {"pipeline": self.name, **self.numbers(), "complete_from": dict(self.complete_from)}
+
     def __str__(self) -> str:
         batch, *rest = self.parts()
         return f"{self.name}: {batch}: {', '.join(rest)}"
