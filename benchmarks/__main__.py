@@ -25,6 +25,7 @@ QUESTIONS = (
     "overflow",
     "keyed",
     "median",
+    "at",
     "sessions",
     "counts",
     "data_driven",

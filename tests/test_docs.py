@@ -20,6 +20,7 @@ PAGES = sorted((ROOT / "docs").glob("*.md"))
     ("name", "least"),
     [
         ("windows.md", 15),
+        ("at.md", 3),
         ("expressions.md", 4),
         ("sql.md", 3),
         ("spans.md", 7),
@@ -106,7 +107,8 @@ def test_the_folders_of_the_architecture_page_name_every_module_outside_the_coll
     tree = text.partition("## Folders\n")[2].partition("\n## ")[0]
     source = ROOT / "src" / "windrow"
     engine = source / "engine"
-    engines = [engine / name for name in ("aligned", "intake", "ordered", "sessions", "snapshot", "spanning")]
+    kinds = ("aligned", "at", "intake", "ordered", "sessions", "snapshot", "spanning")
+    engines = [engine / name for name in kinds]
     folders = [
         source,
         engine,

@@ -131,7 +131,66 @@ class Query(QuerySpec):
         from windrow.inputs.run import as_table
         from windrow.outputs.label import label
 
-        return label(self, as_table(self, events))
+        return label(self, as_table(events, self.source_columns))
+
+    def at(
+        self,
+        points: Any,
+        events: Any = None,
+        *,
+        min_rows: int = 0,
+        on_bad: str = "raise",
+        threads: int | None = None,
+    ) -> pa.Table:
+        """The aggregates at points in time, over bounded data: `q.at(points, events)`, or `q.at(events)` at each event.
+
+        Trailing and around windows say how far they reach from a point. Of windows with edges, of those that hold the point the one
+        that ends first is asked, as far as the point: for a tumbling one the events since its start. An event at the point itself counts
+        only where `closed` says so. A key without events, and a point before all of them, have empty windows.
+
+        Parameters
+        ----------
+        points
+            A table with the key and the time of the query, in any order, and any other columns; or the events, if there is no second
+            table. Where events are the points, windows of rows count them by their place: events of equal time are apart.
+        events
+            All that `run` takes, at once in memory. None (default): `points` are the events.
+        min_rows
+            Windows of fewer events have no answers; 0 by default.
+        on_bad
+            "raise" (default) refuses events with a bad row, "divert" leaves the row out. A point without a time is always refused.
+        threads
+            At most how many threads work on it; None (default) is one for each processor. The answer does not depend on it.
+
+        Returns
+        -------
+        pa.Table
+            The rows of `points`, in their order, and a column for each window and aggregate, called `{aggregate}_{window}`, or as the
+            aggregate where there is one window.
+
+        Raises
+        ------
+        QueryError
+            If a window cannot be asked at a point, or a column of an answer is there already.
+        DataError
+            If a point or an event has no time, or a sum does not fit.
+
+        Examples
+        --------
+        >>> import windrow as wr, pyarrow as pa
+        >>> events = pa.table({"ts": [1, 2, 7], "x": [10, 20, 30]})
+        >>> q = wr.query(time="ts", windows={"w": wr.trailing(5)}, aggregates={"total": wr.sum("x"), "n": wr.count()})
+        >>> q.at(pa.table({"ts": [7, 2], "label": ["late", "early"]}), events).to_pydict()
+        {'ts': [7, 2], 'label': ['late', 'early'], 'total': [20, 10], 'n': [1, 1]}
+        >>> q.at(events)["total"].to_pylist()
+        [None, 10, 20]
+        """
+        from windrow.engine.at.asking import at
+        from windrow.inputs.run import as_table
+
+        table = as_table(points)
+        found = (None, table) if events is None else (table, as_table(events, self.source_columns))
+        return at(self, *found, min_rows=min_rows, on_bad=on_bad, threads=threads)
 
     def plot(
         self,
@@ -282,6 +341,49 @@ class Query(QuerySpec):
         from windrow.spark.frame import on_spark
 
         return on_spark(self, df, options)
+
+    def at_on_spark(
+        self,
+        points: DataFrame,
+        events: DataFrame | None = None,
+        *,
+        min_rows: int = 0,
+        on_bad: str = "raise",
+        buckets: int = 16,
+    ) -> DataFrame:
+        """`at` on Spark, over batch DataFrames: the rows of `points` with a column for each window and aggregate, in any order.
+
+        Parameters
+        ----------
+        points
+            A DataFrame with the key and the time of the query, and any other columns; or the events, if there is no second one.
+        events
+            The events. None (default): `points` are the events.
+        min_rows, on_bad
+            As those of `at`.
+        buckets
+            Over how many buckets keys are spread, each answered at once; 16 by default. Without a key there is one.
+
+        Returns
+        -------
+        DataFrame
+            A batch.
+
+        Raises
+        ------
+        QueryError
+            If a DataFrame is a stream, or `at` would refuse the query.
+
+        Examples
+        --------
+        >>> import windrow as wr
+        >>> q = wr.query(time="ts", key="user", windows={"w": wr.trailing("30 days")}, aggregates={"n": wr.count()})
+        >>> def features(labels, events):
+        ...     return q.at_on_spark(labels, events)
+        """
+        from windrow.spark.at import at_on_spark
+
+        return at_on_spark(self, points, events, min_rows=min_rows, on_bad=on_bad, buckets=buckets)
 
     def explain(
         self,

@@ -191,6 +191,16 @@ def require_for_spans(time: Span, name: str, window: Window) -> None:
     )
 
 
+def require_ends(windows: Mapping[str, Window]) -> None:
+    """An error if a window has no end at which it could be emitted."""
+    for name, window in windows.items():
+        if window.layout == "points":
+            raise QueryError(
+                f"window {name!r} ({window}) has no end of its own at which it could be emitted: ask it at points with query.at, "
+                "or use a sliding window"
+            )
+
+
 def _named(specs: Any, kind: type, *, what: str) -> dict[str, Any]:
     result: dict[str, Any] = {}
     for name, spec in named_pairs(specs, what=what):

@@ -28,6 +28,7 @@ QUESTIONS = (
     "overflow",
     "keyed",
     "median",
+    "at",
     "sessions",
     "counts",
     "data_driven",

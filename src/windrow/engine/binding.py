@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate, Bound, Scalars
@@ -180,6 +181,15 @@ class Binding:
         read = [*self.time_columns, *self.window_columns]
         read += [c for answer in self.answers.values() for c in answer.columns]
         return tuple(dict.fromkeys(read))
+
+    def bad_values(self, batch: pa.RecordBatch) -> list[tuple[str, np.ndarray, str]]:
+        """Rows whose values do not fit in a code: the column, a mask, the reason."""
+        found = []
+        for name, coder in self.may_be_oversized:
+            wrong = coder.oversized(batch.column(name))
+            if wrong is not None:
+                found.append((name, wrong, "does not fit in 64 bits"))
+        return found
 
     def require_same(self, schema: pa.Schema) -> None:
         """An error if a later batch has other types in the columns that are read."""

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import text_type
 from windrow.engine import rehearsal
-from windrow.engine.intake.columns import batches, is_whole, whole
+from windrow.engine.intake.columns import as_table, is_whole, whole
 from windrow.engine.intake.projection import projected, rows_of
 from windrow.engine.operator import Operator
 from windrow.engine.results import with_selected
@@ -59,7 +58,7 @@ def answer(
     as_they_come = isinstance(query.time, Span) and query.time.id is not None
     if as_they_come or (not is_whole(events)):
         return end([operator.process(events)])
-    table = without_views(pa.Table.from_batches(batches(events))).combine_chunks()
+    table = as_table(events)
     if operator.projection is not None and not operator.projection.is_done(table.schema):
         return _projected(operator, table, threads, advance, filled=filled)
     if rehearsal.is_worth_it(len(table)):
@@ -120,16 +119,6 @@ def _projected(
     with rows_of(made.rows):
         whole_table = pa.Table.from_batches([made.batch])
         return answer(operator, whole_table, threads=threads, advance=advance, filled=filled)
-
-
-def without_views(table: pa.Table) -> pa.Table:
-    """Arrow cannot sort columns of string views: as plain strings, then."""
-    fields = [f.with_type(text_type(f.type)) if _is_view(f.type) else f for f in table.schema]
-    return table.cast(pa.schema(fields)) if any(_is_view(f.type) for f in table.schema) else table
-
-
-def _is_view(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_string_view(type_) or pa.types.is_binary_view(type_))
 
 
 def column(table: pa.Table, name: str) -> pa.Array:

@@ -175,12 +175,7 @@ class Engine(ABC):
 
     def bad_values(self, batch: pa.RecordBatch) -> list[tuple[str, np.ndarray, str]]:
         """Rows that cannot be taken in because of a value: the column, a mask, the reason."""
-        found = []
-        for name, coder in self.binding.may_be_oversized:
-            wrong = coder.oversized(batch.column(name))
-            if wrong is not None:
-                found.append((name, wrong, "does not fit in 64 bits"))
-        return found
+        return self.binding.bad_values(batch)
 
     def stores(self) -> list[Store]:
         """Everything that lies in the arena."""

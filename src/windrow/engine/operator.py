@@ -41,7 +41,7 @@ from windrow.options import OperatorOptions, replaced
 from windrow.planner.plan import Plan
 from windrow.planner.window_set import FEW
 from windrow.span import Span
-from windrow.spec import QuerySpec, refuse_name_clashes, require_for_spans, require_named
+from windrow.spec import QuerySpec, refuse_name_clashes, require_ends, require_for_spans, require_named
 from windrow.triggers import CLOSE, Every, EveryRows, Trigger
 from windrow.watermarks import NOW, NOW_TYPE, Now, Watermark, watermark
 from windrow.windows.base import Window
@@ -64,6 +64,7 @@ class Operator(OperatorState):
         follows: Watermark | None = None,
         clock: Callable[[], int] = time_ns,
     ) -> None:
+        require_ends(query.windows)
         require_pairings(settings.store, query.aggregates.values())
         _require_looks(query, settings)
         _require_unfollowed(query, follows)
@@ -602,6 +603,41 @@ class Operator(OperatorState):
 
     # -- what it tells of itself ----------------------------------------------------------------------
 
+    def at(self, points: Any) -> pa.Table:
+        """The aggregates at points in time, from what the operator holds now; nothing changes.
+
+        Of the windows that hold a point, the one that ends first is asked, as far as the point: `[start, t)`. Slices are not divided: a
+        point lies behind all events that have come, or at an edge of windows.
+
+        Parameters
+        ----------
+        points
+            A table with the key and the time of the query, in any order, and any other columns.
+
+        Returns
+        -------
+        pa.Table
+            The rows of `points`, in their order, with a column for each window and aggregate, as `Query.at` has them.
+
+        Raises
+        ------
+        QueryError
+            If a window is not one of time, or no event has come.
+        DataError
+            If a window has begun before what is held, or a point divides a slice.
+
+        Examples
+        --------
+        >>> import windrow as wr, pyarrow as pa
+        >>> op = wr.query(time="ts", windows={"w": wr.sliding(10, every=5)}, aggregates={"n": wr.count()}).operator()
+        >>> _ = op.process(pa.table({"ts": [1, 2, 7]}))
+        >>> op.at(pa.table({"ts": [5, 8, 11]}))["n"].to_pylist()
+        [2, 3, 1]
+        """
+        from windrow.engine.at.running import at_running
+
+        return at_running(self.query, self.engines, points)
+
     def metrics(self) -> Metrics:
         """Counters and sizes."""
         seen = {name: value for name, value in vars(self.counters).items() if name != "arrivals"}
@@ -783,6 +819,7 @@ class Operator(OperatorState):
         of events, see events from now on.
         """
         require_named(name, window, Window, self.query.windows, what="window")
+        require_ends({name: window})
         if isinstance(self.query.time, Span):
             require_for_spans(self.query.time, name, window)
         _require_adding_up({name: window}, self.settings)

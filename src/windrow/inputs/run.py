@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.engine import bounded
-from windrow.engine.intake.columns import batches, takeable, ticks_of
+from windrow.engine.intake.columns import batches, takeable, ticks_of, without_views
 from windrow.engine.operator import Operator
 from windrow.engine.results import with_selected
 from windrow.errors import DataError, QueryError, UserFunctionError
@@ -48,16 +48,18 @@ def run(query: QuerySpec, events: Any, options: RunOptions) -> pa.Table:
         return _Run(query, found, options, progress).answer()
 
 
-def as_table(query: QuerySpec, events: Any) -> pa.Table:
-    """The columns that a query reads, of all events."""
+def as_table(events: Any, columns: tuple[str, ...] | None = None) -> pa.Table:
+    """These columns of all events, or all columns."""
     found = sources_of(events)
     if found is None:
         table = pa.Table.from_batches(batches(events))
-        require_columns(table.schema, query.source_columns)
-        return bounded.without_views(table.select(list(query.source_columns))).combine_chunks()
-    require_alike(found, query.source_columns)
-    tables = [pa.Table.from_batches(source.batches(query.source_columns)) for source in found]
-    return bounded.without_views(pa.concat_tables(tables)).combine_chunks()
+        names = tuple(table.column_names) if columns is None else columns
+        require_columns(table.schema, names)
+        return without_views(table.select(list(names))).combine_chunks()
+    names = tuple(found[0].schema.names) if columns is None else columns
+    require_alike(found, names)
+    tables = [pa.Table.from_batches(source.batches(names)) for source in found]
+    return without_views(pa.concat_tables(tables)).combine_chunks()
 
 
 def _over_data(query: QuerySpec, events: Any, options: RunOptions, progress: Progress) -> pa.Table:

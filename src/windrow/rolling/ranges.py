@@ -14,19 +14,13 @@ of events in order, sorted values for ranks, distinct counts and the most freque
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from windrow.aggregates.base import INT64_MAX, Bound, Field, Multiset, Scalars
-from windrow.engine.aligned.cutting import Runs
-from windrow.engine.partials.multisets import Multisets
-from windrow.engine.windows import ClosedWindows
-
-# Values that are sorted at a time.
-BLOCK_VALUES = 1 << 22
+from windrow.aggregates.base import INT64_MAX, Bound, Field, Scalars
+from windrow.engine.at.answers import Answering, Asked, Column
 
 
 def lift(place):  # type: ignore[no-untyped-def]
@@ -70,22 +64,6 @@ class Log:
         empty = begin >= end
         low = np.where(empty, 0, begin - self.begin)
         high = np.where(empty, 0, end - self.begin)
-        if isinstance(bound.partial, Multiset):
-            return self._by_value(bound, low, high, decoders)
-        return bound.finish(low, high, lambda places: decoders[0](self.codes[places], None))
-
-    def _by_value(self, bound: Bound, low: np.ndarray, high: np.ndarray, decoders: list[Any]) -> pa.Array:
-        upto = np.cumsum(high - low)
-        blocks = np.searchsorted(upto, np.arange(BLOCK_VALUES, upto[-1] if len(upto) else 0, BLOCK_VALUES))
-        edges = np.unique([0, *(blocks + 1), len(low)])
-        parts = [self._block(bound, low[a:b], high[a:b], decoders) for a, b in pairwise(edges)]
-        return pa.concat_arrays(parts or [self._block(bound, low, high, decoders)])
-
-    def _block(self, bound: Bound, low: np.ndarray, high: np.ndarray, decoders: list[Any]) -> pa.Array:
-        """Each window is one slice of a key, sorted, and answered as slices are in the engine."""
-        windows = np.arange(len(low))
-        slices = Multisets(floating=self.codes.dtype.kind == "f")
-        slices.repack(windows[:0], max(1, len(low)), 1, slice(0, 0))
-        slices.fold(Runs(low, high, windows), [self.codes], ())
-        due = ClosedWindows(windows, windows, windows, windows, windows + 1)
-        return slices.answer(bound, due, windows, (windows, np.zeros_like(windows)), decoders)
+        places = np.arange(len(self.codes))
+        rows = Column((self.codes,), (places, places))
+        return Answering(bound, decoders, rows, name="").of(Asked(low, high, np.arange(len(low)), 1))

@@ -1,5 +1,6 @@
 """Window specs: one type per file, each a frozen value without state."""
 
+from windrow.windows.around import around
 from windrow.windows.band import band
 from windrow.windows.base import Window
 from windrow.windows.calendar import calendar
@@ -15,10 +16,12 @@ from windrow.windows.slide_by_rows import slide_by_rows
 from windrow.windows.sliding import sliding
 from windrow.windows.snapshot import snapshot
 from windrow.windows.threshold import threshold
+from windrow.windows.trailing import trailing
 from windrow.windows.tumbling import tumbling
 
 __all__ = [
     "Window",
+    "around",
     "band",
     "calendar",
     "cumulate",
@@ -33,5 +36,6 @@ __all__ = [
     "sliding",
     "snapshot",
     "threshold",
+    "trailing",
     "tumbling",
 ]

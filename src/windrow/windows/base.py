@@ -114,7 +114,8 @@ class Window:
     #   aligned   all keys are cut at the same instants
     #   sessions  each key is cut in its own places, as its events come
     #   ordered   each key is cut in its own places, once the order of its events is known
-    layout: Literal["aligned", "sessions", "ordered"] = "aligned"
+    #   points    nothing is cut: it has no edges until somebody asks at a point
+    layout: Literal["aligned", "sessions", "ordered", "points"] = "aligned"
     # Columns that it reads besides the time column.
     columns: tuple[str, ...] = ()
     # The conditions that it asks of events, by what it calls them.
@@ -132,6 +133,9 @@ class Window:
     # The silence that ends it: one for all events, or the column that has one for each.
     gap: Duration | None = None
     gap_column: str | None = None
+    # Asked at a point: which of its edges belong to it, and of how many rows it is, if not of a stretch of time.
+    closed: Literal["left", "right", "both", "neither"] = "left"
+    last_rows: int | None = None
     # The point at which all of its windows begin.
     since: Point | None = None
 
@@ -152,6 +156,10 @@ class Window:
 
     def place(self, measure: Measure) -> tuple[Placement, ...]:
         """This window in ticks of `measure`; several placements for a family such as cumulate."""
+        raise QueryError(f"{type(self).__name__} {NOT_PLACED}")
+
+    def stretch(self, measure: Measure) -> tuple[Tick, Tick]:
+        """From where to where it reaches at a point, as distances from there, of a window without edges of its own."""
         raise QueryError(f"{type(self).__name__} {NOT_PLACED}")
 
     def progressions(self, measure: Measure) -> tuple[tuple[Tick, Tick, Tick], ...] | None:

@@ -314,3 +314,18 @@ def _zero(type_: pa.DataType) -> pa.Scalar:
 def whole(table: pa.Table) -> pa.RecordBatch:
     """A table as one batch."""
     return next(iter(table.combine_chunks().to_batches()), None) or _empty(table.schema)
+
+
+def as_table(events: Any) -> pa.Table:
+    """Events as one table of one chunk."""
+    return without_views(pa.Table.from_batches(batches(events))).combine_chunks()
+
+
+def without_views(table: pa.Table) -> pa.Table:
+    """Arrow cannot sort columns of string views: as plain strings, then."""
+    fields = [f.with_type(text_type(f.type)) if _is_view(f.type) else f for f in table.schema]
+    return table.cast(pa.schema(fields)) if any(_is_view(f.type) for f in table.schema) else table
+
+
+def _is_view(type_: pa.DataType) -> bool:
+    return bool(pa.types.is_string_view(type_) or pa.types.is_binary_view(type_))

@@ -80,6 +80,16 @@ def merge_lazy(first, last, slot, stride, keys, cells, n, out, on):  # type: ign
                 on[w * keys + k] += n[base + k]
 
 
+def merge_rows(first, last, key, slot, stride, cells, n, out, on):  # type: ignore[no-untyped-def]
+    """The slices first[i] .. last[i] of one key for each row i; the caller has put the identity into `out`, and zeros into `on`."""
+    for i in range(first.shape[0]):
+        for r in range(first[i], last[i]):
+            j = slot[r] * stride + key[i]
+            if n[j] > 0:
+                join(out, i, cells, j, n[j])
+                on[i] += n[j]
+
+
 def merge_prefix(first, last, low, high, slot, stride, keys, cells, n, totals, tn, out, on):  # type: ignore[no-untyped-def]
     """Running totals of all slices. The caller has put the identity into the first `keys` of them, and zeros into `tn`."""
     for r in range(low, high):

@@ -92,6 +92,15 @@ class Numbers(Arena):
         """The partials of windows x keys, window by window, and how many values; good until the next call."""
         return self.merging.merge(due, slots, keys)
 
+    def merge_rows(
+        self, first: np.ndarray, last: np.ndarray, key: np.ndarray, slots: np.ndarray
+    ) -> tuple[list[np.ndarray], np.ndarray]:
+        """The partials of a range of slices and a key for each row, and how many values; nothing is kept."""
+        out = [self.empty(i, len(first)) for i in range(len(self.fields))]
+        n = np.zeros(len(first), np.int64)
+        self.run(loops.merge_rows, first, last, key, slots, self.stride, self.cells, self.n, tuple(out), n)
+        return out, n
+
     @property
     def nbytes(self) -> int:
         return int(self.n.nbytes + sum(f.nbytes for f in self.fields)) + self.merging.nbytes
