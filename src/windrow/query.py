@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from typing import TYPE_CHECKING, Any, Literal
 
 import pyarrow as pa
@@ -34,7 +35,16 @@ class Query(QuerySpec):
     """A query that can be run; made by `query`."""
 
     def _repr_html_(self) -> str:
-        return self.explain()._repr_html_()
+        try:
+            return self.explain()._repr_html_()
+        except QueryError:  # of windows that are asked at points there is no plan beforehand
+            parts = {"windows": self.windows, "aggregates": self.aggregates}
+            rows = (
+                f"<tr><td>{what}</td><td>{escape(n)}</td><td>{escape(str(p))}</td></tr>"
+                for what, named in parts.items()
+                for n, p in named.items()
+            )
+            return f"<table>{''.join(rows)}</table>"
 
     def run(
         self,

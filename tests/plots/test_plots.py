@@ -244,6 +244,11 @@ def test_queries_operators_and_plans_show_themselves_in_a_notebook() -> None:
     assert "<svg" in op._repr_html_()
 
 
+def test_a_query_that_is_asked_at_points_shows_what_it_is_made_of() -> None:
+    q = wr.query(time="ts", windows={"<d>": wr.trailing("1 day")}, aggregates={"n": wr.count()})
+    assert "<td>windows</td><td>&lt;d&gt;</td><td>trailing 1 day</td>" in q._repr_html_()
+
+
 def test_the_command_writes_the_picture_of_a_plan(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "q.yaml").write_text(
         "{time: scheduled, windows: {w: {tumbling: 1 hour}}, aggregates: {n: count}}"
