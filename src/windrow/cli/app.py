@@ -37,6 +37,8 @@ Key = Annotated[
     ),
 ]
 
+Checkpoint = Annotated[str, typer.Argument(metavar="CHECKPOINT", help="The folder of the checkpoint.")]
+
 
 def _version(wanted: bool) -> None:
     if wanted:
@@ -288,6 +290,14 @@ def pipeline(
             )
         )
     )
+
+
+@app.command()
+def doctor(checkpoint: Checkpoint) -> None:
+    """Read the checkpoint of a stream, and say how far it is, what it waits for, and what is damaged."""
+    from windrow.cli.doctor import doctor_command
+
+    _end(doctor_command(checkpoint=checkpoint))
 
 
 @app.command()

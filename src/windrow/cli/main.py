@@ -3,6 +3,7 @@
 exit code   0    done; with `check`, the file is sound
             1    it failed while it ran; a pipeline goes on from its checkpoint with the same command
             2    the command, the file or the query cannot be carried out as written
+            3    the checkpoint is sound, and its stream waits for something (doctor)
           130    stopped by Ctrl-C, 143 by SIGTERM; a pipeline goes on from its checkpoint with the same command
 
 Errors go to standard error, one line each: `file:line:column: field: what is wrong`.

@@ -97,6 +97,18 @@ def _spread(plan: str) -> str:
     return f"{buckets} by partition" if what.endswith(BY_PARTITION) else buckets
 
 
+def snapshot_of(number: int, head: Head, base: Any) -> bytes:
+    """The snapshot that is in the base of a bucket."""
+    chunks = [base.getValue((i,)) for i in range(head.chunks)]
+    if any(chunk is None for chunk in chunks):
+        raise StateError(f"the checkpoint's snapshot of bucket {number} lacks a part")
+    packed = b"".join(chunk[0] for chunk in chunks)
+    try:
+        return pa.decompress(packed[8:], int.from_bytes(packed[:8], "little"), codec="lz4", asbytes=True)
+    except (OSError, pa.ArrowException) as problem:
+        raise StateError(f"the checkpoint's snapshot of bucket {number} is damaged: {problem}") from None
+
+
 class Bucket:
     """The state of one bucket, for the time of one call. The variables are Spark's, set to the bucket."""
 
@@ -197,16 +209,7 @@ class Bucket:
     def _base(self, head: Head) -> Any:
         if not head.chunks:
             return self._task.operator()
-        chunks = [self._variables[1].getValue((i,)) for i in range(head.chunks)]
-        if any(chunk is None for chunk in chunks):
-            raise StateError(f"the checkpoint's snapshot of bucket {self._number} lacks a part")
-        packed = b"".join(chunk[0] for chunk in chunks)
-        try:
-            state = pa.decompress(packed[8:], int.from_bytes(packed[:8], "little"), codec="lz4", asbytes=True)
-        except (OSError, pa.ArrowException) as problem:
-            raise StateError(
-                f"the checkpoint's snapshot of bucket {self._number} is damaged: {problem}"
-            ) from None
+        state = snapshot_of(self._number, head, self._variables[1])
         return self._task.restored(state)
 
     def write(self, batch: MicroBatch, timer: int) -> None:

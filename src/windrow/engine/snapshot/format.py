@@ -220,6 +220,13 @@ def _query_of(reader: Reader, query: QuerySpec, version: int) -> QuerySpec:
     return rebuilt(about, query)
 
 
+def described_query(state: bytes) -> dict[str, Any] | None:
+    """What a snapshot says of its query; None if it says nothing."""
+    reader = Reader(_parts(state)[2])
+    found = _json(reader.text("about")).get("query") if reader.has("about") else None
+    return found if isinstance(found, dict) else None
+
+
 def unframed(expected: bytes, state: bytes, owner: str) -> bytes:
     """The body of a snapshot, if it is whole and belongs to what has the hash `expected`."""
     _, plan, body = _parts(state)
