@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -220,7 +221,9 @@ class SavedBucket:
                 f"the state needs functions that are not in it ({', '.join(own)}): give the query, in Python, by `query=`"
             )
         name = "windrow reads"
-        return QuerySpec.checked(about["time"], about["key"], {name: tumbling(1)}, {name: count()})
+        shell = QuerySpec.checked(about["time"], about["key"], {name: tumbling(1)}, {name: count()})
+        computed = MappingProxyType(dict(about.get("key_expressions", {})))
+        return replace(shell, where=about.get("where"), key_expressions=computed)
 
 
 def _has_predicate(entry: dict[str, Any]) -> bool:
