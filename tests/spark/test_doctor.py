@@ -84,9 +84,10 @@ def test_of_a_silent_source_it_says_since_when(spark: Any, tmp_path: Path) -> No
     writer.trigger(availableNow=True).start().awaitTermination()
     found = examine(spark, tmp_path / "state")
     assert found.damaged == []
-    first, second = found.waits
+    first, *others = found.waits
     assert first.startswith("the watermark has stood still since micro-batch 1 (planned at ")
-    assert second.startswith("source 1 has brought nothing since micro-batch 0 (planned at ")
+    assert [wait[: len("source 1")] for wait in others] == ["source 1"], found.waits
+    assert others[0].startswith("source 1 has brought nothing since micro-batch 0 (planned at ")
 
 
 def test_of_state_of_another_version_it_says_which(

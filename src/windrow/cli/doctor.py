@@ -24,7 +24,7 @@ def local_session() -> Iterator[SparkSession]:
     from windrow.pipelines.run import ROCKS
     from windrow.spark.stages import PROVIDER
 
-    settings = {
+    settings: dict[str, bool | float | int | str | None] = {
         PROVIDER: ROCKS,
         "spark.sql.session.timeZone": "UTC",
         "spark.log.level": "OFF",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
 from windrow.errors import StateError
@@ -102,7 +103,7 @@ def examine(spark: SparkSession, folder: str | Path, *, query: QuerySpec | None 
             _state(known, operator, saved, mark, query, found)
         except StateError as problem:
             found.damaged.append(f"state {operator.number}: {problem}")
-        except PySparkException as problem:
+        except (PySparkException, Py4JError) as problem:
             found.damaged.append(
                 f"state {operator.number} cannot be read: {str(problem).strip().partition(chr(10))[0]}"
             )
@@ -129,7 +130,8 @@ def _watermark(known: Checkpoint, last: int, mark: int, found: Diagnosis) -> Non
     for i in range(count):
         lines = [known.planned[n]["sources"][i : i + 1] for n in numbers]
         silent = [n for n, line in zip(numbers, lines, strict=True) if line == lines[-1]]
-        if lines[-1] and any(lines[-1]) and len(silent) > 2:
+        # A source without an offset, which Spark writes as a dash, has no part in the stream.
+        if lines[-1] not in ([], [""], ["-"]) and len(silent) > 2:
             found.waits.append(
                 f"source {i} has brought nothing since micro-batch {silent[0]}{_at(known, silent[0])}"
             )
