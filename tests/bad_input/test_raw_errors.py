@@ -42,9 +42,9 @@ def test_every_column_of_every_aggregate_is_given_by_its_name(name, wrong):
             maker(**{c: wrong if c == column else "v" for c in taken}, **OTHERS.get(name, {}))
 
 
-def test_an_expression_in_the_place_of_a_column_is_to_be_computed_first():
+def test_an_expression_of_pyarrow_in_the_place_of_a_column_is_told_what_takes_its_place():
     with pytest.raises(
-        wr.QueryError, match=r"not <pyarrow.compute.Expression x>: compute it into a column first"
+        wr.QueryError, match=r'not <pyarrow.compute.Expression x>: wr.expr\("\.\."\) makes an expression'
     ):
         wr.sum(pc.field("x"))
 

@@ -36,7 +36,7 @@ def at_on_spark(
         raise QueryError(
             f"the key {name!r} is an expression: on Spark, points and events must have it as a column"
         )
-    count = PlacementOptions(buckets=buckets).buckets if query.key else 1
+    count = PlacementOptions(buckets=buckets).buckets_of(keyed=bool(query.key))
     least = whole_number(min_rows, what="min_rows", least=0)
     each = events is None
     read = [query.time_columns[0], *query.key]
