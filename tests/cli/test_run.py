@@ -10,12 +10,14 @@ from pathlib import Path
 
 import jsonschema
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 import yaml
 from pyarrow import csv, feather
 
 import windrow as wr
+from windrow.cli import bench
 from windrow.cli.main import main
 from windrow.pipelines.calls import AGGREGATES, WINDOWS, Form
 from windrow.pipelines.json_schema import SCHEMAS
@@ -221,6 +223,11 @@ def test_the_schema_that_editors_use_is_made_of_the_functions_that_are_there(
         ("tumbling", "tumblin", False),
         ("aggregates:", "on_bad: divert\naggregates:", True),
         ("aggregates:", "on_bad: 5\naggregates:", False),
+        ("aggregates:", "mode: update\nemit: {every: 10 seconds}\naggregates:", True),
+        ("aggregates:", "mode: update\nemit: each_batch\naggregates:", True),
+        ("aggregates:", "mode: update\nemit: {every_rows: many}\naggregates:", False),
+        ("aggregates:", "emit: close\naggregates:", True),
+        ("aggregates:", "emit: clos\naggregates:", False),
         ("key: origin\n", "", True),
         ("time: scheduled\n", "", False),
     ],
@@ -290,6 +297,47 @@ def test_the_benchmark_compares_with_who_can_say_the_same(
     assert main(["bench", query, STORM]) == 0
     assert "all of them in one pass" in capsys.readouterr().out
     assert main(["bench", query]) == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("aggregates:", "where: delay > 5\naggregates:"),
+        ("key: origin", "key: {line: carrier}"),
+        ("aggregates:", "select: {twice: flights * 2}\naggregates:"),
+        ("flights: count", 'flights: {sum: "delay * 2"}'),
+        ("flights: count", "flights: {count: , where: delay > 5}"),
+    ],
+)
+def test_the_benchmark_measures_the_query_as_it_is(
+    query: str,
+    change: tuple[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = QUERY.replace("  p90: {quantile: [delay, 0.9]}\n", "").replace("  a day:", "  '[/a] day':")
+    Path(query).write_text(text.replace(*change))
+    monkeypatch.setenv("COLUMNS", "200")
+    assert main(["bench", query, STORM]) == 0
+    shown = [line for line in capsys.readouterr().out.splitlines() if ": " in line]
+    assert [line.split()[-2:] for line in shown] == [["-", "-"], ["-", "-"]]
+    assert shown[1].split()[:2] == ["[/a]", "day:"]
+
+
+def test_the_benchmark_leaves_out_what_the_query_leaves_out(
+    query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path(query).write_text(QUERY.replace("aggregates:", "where: delay > 100\naggregates:"))
+    counts = []
+    real = bench.measured
+    monkeypatch.setattr(
+        bench, "measured", lambda q, table: counts.append(len(q.run(table))) or real(q, table)
+    )
+    assert main(["bench", query, STORM]) == 0
+    late = csv.read_csv(STORM)
+    late = late.filter(pc.greater(late["delay"], 100))
+    everything = DELAYS.run(late)["window"].to_pylist()
+    assert counts == [everything.count("12 hours"), everything.count("a day"), len(everything)]
 
 
 def test_a_dashboard_replays_files(query: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
+from bokeh.document import Document
 from hypothesis import given
 from hypothesis import strategies as st
 
 import windrow as wr
 from windrow.durations import parse_duration
 from windrow.live.board import LENGTHS, MOST_ZOOMS, ZOOM, Dashboard, finest, zoom
+from windrow.live.document import fill
 from windrow.live.replay import batches, replay
 from windrow.live.store import MOST_ROWS, Store, m4
+from windrow.policies import VirtualClock
 
 SECOND = 1_000_000
 QUERY = wr.query(
@@ -128,6 +133,66 @@ def test_rows_are_bounded_and_the_newest_stay() -> None:
     assert store.size("w") == MOST_ROWS
     x, _ = store.lines("w", "n", -1e12, 1e12, 10**9)[""]
     assert x.max() == 3 * size
+
+
+def test_rows_that_end_together_are_bounded_and_stay() -> None:
+    store, size = Store(), MOST_ROWS + 1_000
+    same = pa.array(np.zeros(size, np.int64))
+    names = pa.DictionaryArray.from_arrays(same.cast(pa.int32()), ["w"])
+    store.put(
+        pa.table({"k": np.arange(size), "window": names, "start": same, "end": pc.add(same, 10), "n": same})
+    )
+    store.drain()
+    assert store.size("w") == MOST_ROWS
+
+
+def test_counters_are_read_however_windows_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("windrow.live.board.EVERY", 0.0)
+    clock = VirtualClock()
+    windows, aggregates = {"w": wr.tumbling("5 seconds")}, {"n": wr.count()}
+    ordered = wr.query(time="ts", windows=windows, aggregates=aggregates, ordered=True)
+    plain = wr.query(time="ts", windows=windows, aggregates=aggregates)
+    table = pa.table({"ts": pa.array([1, 2, 7], pa.timestamp("s"))})
+    for operator in (ordered.operator(), plain.operator(watermark=wr.watermark())):
+        live = Dashboard(operator, title="test")
+        assert live.process(table)["n"].to_pylist() == [2]
+        assert live.state.events == 3
+        assert live.state.watermark is not None
+    following = plain.operator(watermark=wr.watermark(idle="10 seconds"), clock=clock.now)
+    live = Dashboard(following, title="test")
+    live.process(table)
+    clock.advance("30 seconds")
+    assert live.tick()["n"].to_pylist() == [1]
+    assert live.state.watermark > table["ts"][-1].as_py()
+
+
+def test_a_window_of_the_query_may_have_a_name_like_those_of_readers() -> None:
+    names = {"w": wr.tumbling(5), "zoom out": wr.tumbling(10), "zoom 20": wr.session(20)}
+    query = wr.query(time="ts", windows=names, aggregates={"n": wr.count()})
+    live, plain, table = Dashboard(query.operator(), title="test"), query.operator(), pa.table({"ts": [1, 2]})
+    reader = object()
+    live.want(reader, {"zoom 20": 20, "zoom 50": 50})
+    live.process(table)
+    plain.process(table)
+    assert live.state.zooms == {"zoom 50"}
+    assert set(live.operator.query.windows) == {*names, "zoom 50"}
+    live.attach(query.restore(live.operator.snapshot()))
+    live.leave(reader)
+    assert listed(live.finish()) == listed(plain.finish())
+    assert live.operator.query == query
+
+
+def test_the_note_says_from_which_day_on_windows_are_complete() -> None:
+    query = wr.query(time="day", windows={"w": wr.tumbling("1 day")}, aggregates={"n": wr.count()})
+    live = Dashboard(query.operator(), title="test")
+    live.process(pa.table({"day": pa.array([1, 2, 9], pa.date32())}))
+    live.advance(date(1970, 1, 9))
+    live.want(object(), {"zoom 2 days": "2 days"})
+    live.process(pa.table({"day": pa.array([10], pa.date32())}))
+    live.store.drain()
+    document = Document()
+    fill(document, live)
+    assert "complete: 2 days from 1970-01-" in document.get_model_by_name("note").text
 
 
 def test_the_stream_gets_the_rows_that_it_would_get_unwatched() -> None:

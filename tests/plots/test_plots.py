@@ -102,19 +102,20 @@ def test_more_keys_than_can_be_told_apart_are_a_heat_map() -> None:
     assert "10 more are not shown" in figure.get_supxlabel()
 
 
-def test_a_changelog_is_drawn_without_the_rows_that_were_taken_back() -> None:
-    q = query(session=wr.session("3 days"))
-    op = q.operator(mode="update", lateness="30 days")
+def test_a_changelog_is_drawn_as_it_is_in_the_end() -> None:
     table = events().slice(0, 6)
-    op.process(table.slice(0, 2))
-    rows = [op.advance(table["ts"][5])]
-    op.process(table.slice(2))
-    rows.append(op.finish())
-    both = pa.concat_tables(rows)
-    assert "delete" in both["op"].to_pylist()
-    assert len(Series.of(both, None, "n").table) == both["op"].to_pylist().count("insert") + both[
-        "op"
-    ].to_pylist().count("update")
+    q = query(**{"5 days": wr.tumbling("5 days"), "session": wr.session("3 days")})
+    op = q.operator(mode="update", lateness="30 days", emit=wr.each_batch())
+    log = [op.process(table.slice(i, 1)) for i in range(len(table))]
+    both = pa.concat_tables([*log, op.finish()])
+    assert {"insert", "update", "delete"} == set(both["op"].to_pylist())
+
+    def drawn(result: pa.Table) -> list[Any]:
+        series = Series.of(result, None, "n")
+        lines = [line for window in ("5 days", "session") for line in series.lines("n", window)]
+        return [(line.key, line.window, line.starts.tolist(), line.values.tolist()) for line in lines]
+
+    assert drawn(both) == drawn(q.run(table))
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ def dashboard(
     Returns
     -------
     Dashboard
-        With `process`, `advance` and `finish` as the operator has them, the `url` for the browser, and `stop`. It is a context manager.
+        With `process`, `advance`, `tick` and `finish` as the operator has them, the `url` for the browser, and `stop`. It is a context manager.
 
     Examples
     --------

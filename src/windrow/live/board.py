@@ -68,6 +68,8 @@ class State:
     runs: int = 1
     # From where on windows that were added for readers are complete; None is from the beginning.
     complete_from: tuple[tuple[str, Any], ...] = ()
+    # Windows of the query that are for readers alone.
+    zooms: frozenset[str] = frozenset()
 
 
 class Dashboard:
@@ -83,11 +85,11 @@ class Dashboard:
         self._lengths: dict[str, Any] = {}
         self._zooms: dict[str, Any] = {}
         # Windows of the operator that are for readers from the beginning, so that slices are as fine as these.
-        self._always = {name for name in operator.query.windows if name.startswith(ZOOM)}
+        self._always = {name for name, window in operator.query.windows.items() if _is_finest(name, window)}
         self._refused: set[str] = set()
         self.least = _finest_slices(operator.query)
         self._read_at, self._events_then = time.monotonic(), 0
-        self.state = State(operator.query, operator.explain().picture)
+        self.state = State(operator.query, operator.explain().picture, zooms=frozenset(self._always))
 
     # -- the stream's side ---------------------------------------------------------------------------
 
@@ -99,12 +101,21 @@ class Dashboard:
     def process(self, events: Any) -> pa.Table:
         """As `Operator.process`."""
         self._serve()
-        return self._shown(self._operator.process(events))
+        rows = self._shown(self._operator.process(events))
+        self._read()
+        return rows
 
     def advance(self, watermark: Any) -> pa.Table:
         """As `Operator.advance`."""
         self._serve()
         rows = self._shown(self._operator.advance(watermark))
+        self._read()
+        return rows
+
+    def tick(self) -> pa.Table:
+        """As `Operator.tick`."""
+        self._serve()
+        rows = self._shown(self._operator.tick())
         self._read()
         return rows
 
@@ -118,20 +129,28 @@ class Dashboard:
     def attach(self, operator: Operator) -> None:
         """Go on with another operator: the one that was restored after the stream has failed."""
         self._operator = operator
-        added = {name for name in operator.query.windows if name.startswith(ZOOM)} - self._always
-        self._zooms = dict.fromkeys(added)
+        self._zooms = {name: None for name in self._zooms if name in operator.query.windows}
         self._events_then = operator.metrics().events
         picture = operator.explain().picture
-        self.state = replace(self.state, query=operator.query, picture=picture, runs=self.state.runs + 1)
+        self.state = replace(
+            self.state, query=operator.query, picture=picture, runs=self.state.runs + 1, zooms=self._hidden
+        )
         self._serve()
         self._read(now=True)
 
     def _shown(self, rows: pa.Table) -> pa.Table:
         """All rows go to the store, and those of the stream's own windows to the stream."""
         self.store.put(rows)
-        if not (self._zooms or self._always) or not len(rows):
+        hidden = self._hidden
+        if not hidden or not len(rows):
             return rows
-        return rows.filter(pc.invert(pc.starts_with(rows["window"].cast(pa.string()), ZOOM)))
+        names = pa.array(sorted(hidden))
+        return rows.filter(pc.invert(pc.is_in(rows["window"].cast(pa.string()), names)))
+
+    @property
+    def _hidden(self) -> frozenset[str]:
+        """The windows of the operator that are for readers alone."""
+        return frozenset({*self._zooms, *self._always})
 
     def _serve(self) -> None:
         """Add the windows that readers want, and remove those that nobody looks at."""
@@ -149,7 +168,13 @@ class Dashboard:
                 self._refused.add(name)
         complete = tuple((name, start) for name, start in self._zooms.items() if start is not None)
         picture = self._operator.explain().picture
-        self.state = replace(self.state, query=self._operator.query, picture=picture, complete_from=complete)
+        self.state = replace(
+            self.state,
+            query=self._operator.query,
+            picture=picture,
+            complete_from=complete,
+            zooms=self._hidden,
+        )
 
     def _wanted_now(self) -> set[str]:
         with self._lock:
@@ -224,6 +249,11 @@ class Dashboard:
 def finest(length: DurationLike) -> tuple[str, Window]:
     """A window that a query has from the beginning, so that readers can zoom in to windows of multiples of its length."""
     return f"{ZOOM}{length}", tumbling(length)
+
+
+def _is_finest(name: str, window: Window) -> bool:
+    """Whether `finest` made this window: the query may have others that begin with the same word."""
+    return name.startswith(ZOOM) and str(window) == f"tumbling {name.removeprefix(ZOOM)}"
 
 
 def _finest_slices(query: QuerySpec) -> float:

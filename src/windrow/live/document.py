@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from html import escape
 from itertools import islice
 from typing import Any
@@ -89,7 +89,7 @@ class _Page:
         self.picture = ""
 
     def _charts(self, query: Any) -> Iterator[Chart]:
-        names = [name for name in query.windows if not name.startswith(ZOOM)]
+        names = [name for name in query.windows if name not in self.board.state.zooms]
         for aggregate, spec in query.aggregates.items():
             yield self._chart(aggregate, None, isinstance(spec, M4))
         for window in names:
@@ -221,7 +221,7 @@ class _Page:
         )
         more = f"and {len(store.labels) - MOST_KEYS:,} more keys" if len(store.labels) > MOST_KEYS else ""
         _say(self.keys, f"<p>{keys}{more}</p>" if state.query.key else "")
-        names = [name for name in state.query.windows if not name.startswith(ZOOM)]
+        names = [name for name in state.query.windows if name not in state.zooms]
         _say(self.tables, "".join(self._table(name, state) for name in names))
         if self.picture != state.picture:
             self.picture = state.picture
@@ -246,7 +246,7 @@ class _Page:
         return f'<h1>{escape(self.board.title)}</h1><div class="tiles">{shown}</div>'
 
     def _note(self, state: State) -> str:
-        added = [name.removeprefix(ZOOM) for name in state.query.windows if name.startswith(ZOOM)]
+        added = [name.removeprefix(ZOOM) for name in state.query.windows if name in state.zooms]
         if not added:
             return "<p>drag to move, wheel to zoom: the query gets the windows that fit</p>"
         text = f"the query has windows of {', '.join(added)} for the charts that are open"
@@ -290,9 +290,11 @@ def _say(div: Div, text: str) -> None:
 
 
 def _number(place: Any) -> float:
-    """A place on the axis: browsers say moments as numbers, Python may as datetimes."""
+    """A place on the axis: browsers say moments as numbers, Python may as dates and datetimes."""
     if isinstance(place, pa.Scalar):
         place = place.as_py()
+    if isinstance(place, date) and not isinstance(place, datetime):
+        place = datetime(place.year, place.month, place.day, tzinfo=UTC)
     if isinstance(place, datetime):
         return place.replace(tzinfo=UTC).timestamp() * 1000
     return float(place)

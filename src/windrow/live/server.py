@@ -13,6 +13,7 @@ import ipaddress
 import secrets
 import socket
 import threading
+from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 # How often results are sorted in, in milliseconds.
 DRAIN = 100
 COOKIE = "windrow-token"
+HIGHEST_PORT = 65_535
 
 
 class Server:
@@ -57,7 +59,9 @@ class Server:
 
 def serve(board: Dashboard, *, address: str, port: int, token: str | None) -> Server:
     """Serve a dashboard."""
-    if token is None and not _is_loopback(address):
+    if not 0 <= port <= HIGHEST_PORT:
+        raise QueryError(f"a port is a number from 0 to {HIGHEST_PORT}, not {port}")
+    if not token and not _is_loopback(address):
         token = secrets.token_urlsafe(24)
     try:
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -67,26 +71,31 @@ def serve(board: Dashboard, *, address: str, port: int, token: str | None) -> Se
             f"cannot listen on {address}:{port}: {problem.strerror}; name another port"
         ) from None
     port = listening.getsockname()[1]
-    made: list[BaseServer] = []
-    begun = threading.Event()
+    begun: Future[BaseServer] = Future()
 
     def run() -> None:
         asyncio.set_event_loop(asyncio.new_event_loop())
         loop = IOLoop.current()
-        made.append(_listening(board, loop, listening, address, token))
+        try:
+            server = _listening(board, loop, listening, address, token)
+        except BaseException as problem:  # the caller raises it
+            listening.close()
+            loop.close()
+            begun.set_exception(problem)
+            return
         drained = PeriodicCallback(board.store.drain, DRAIN)
         drained.start()
-        loop.add_callback(begun.set)
+        loop.add_callback(begun.set_result, server)
         loop.start()
         drained.stop()
         loop.close()
 
     thread = threading.Thread(target=run, name="windrow dashboard", daemon=True)
     thread.start()
-    begun.wait()
+    server = begun.result()
     host = socket.gethostname() if address in ("0.0.0.0", "::") else address
     shown = f"[{host}]" if ":" in host else host
-    return Server(f"http://{shown}:{port}/" + (f"?token={quote(token)}" if token else ""), made[0], thread)
+    return Server(f"http://{shown}:{port}/" + (f"?token={quote(token)}" if token else ""), server, thread)
 
 
 def _listening(
@@ -133,7 +142,7 @@ class _Token(AuthProvider):
         def user(handler: RequestHandler) -> str | None:
             said = handler.get_argument("token", None)
             if said is None:
-                known = hmac.compare_digest(handler.get_cookie(COOKIE) or "", digest)
+                known = hmac.compare_digest((handler.get_cookie(COOKIE) or "").encode(), digest.encode())
             else:
                 known = hmac.compare_digest(said.encode(), self._token.encode())
             if not known:

@@ -74,7 +74,7 @@ class _Track:
         newest[:-1] = (np.diff(key[order]) != 0) | (np.diff(start[order]) != 0)
         kept = order[newest & ~gone[order]]
         if len(kept) > MOST_ROWS:
-            kept = kept[end[kept] > np.partition(end[kept], -MOST_ROWS - 1)[-MOST_ROWS - 1]]
+            kept = kept[np.argpartition(end[kept], -MOST_ROWS)[-MOST_ROWS:]]
         kept = kept[np.lexsort((end[kept], key[kept]))]
         self.rows = Rows(key[kept], start[kept], end[kept], values[kept])
         self.chunks = [(key[kept], start[kept], end[kept], gone[kept], values[kept])]

@@ -12,9 +12,10 @@ from typing import Any
 
 from windrow.options import SparkOptions
 from windrow.pipelines.calls import AGGREGATES, WINDOWS, Form
-from windrow.pipelines.schema import NEEDED, OPTIONS, QUERY_NEEDED
+from windrow.pipelines.schema import NEEDED, OPTIONS, QUERY_NEEDED, TRIGGERS
 from windrow.pipelines.spec import SINKS, SOURCES, Dedupe, Pipeline, Watermark
 from windrow.span import learned, span
+from windrow.triggers import CLOSE
 
 Schema = dict[str, Any]
 
@@ -41,14 +42,16 @@ _CALLS: dict[str, Mapping[str, Callable[..., Any]]] = {
     "aggregate": AGGREGATES,
     "source": SOURCES,
     "sink": SINKS,
+    "trigger": TRIGGERS,
     "span": {"span": span},
     "release delay": {"learned": learned},
 }
+_QUERY_CALLS = ("window", "aggregate", "span", "trigger")
 
 
 def query_schema() -> Schema:
     """Of a file that holds a query."""
-    return {**_head("A query of windrow"), **_query(), "$defs": _definitions("window", "aggregate", "span")}
+    return {**_head("A query of windrow"), **_query(), "$defs": _definitions(*_QUERY_CALLS)}
 
 
 def pipeline_schema() -> Schema:
@@ -66,7 +69,7 @@ def pipeline_schema() -> Schema:
         "name": _TEXT,
     }
     fields = _object(properties, NEEDED)
-    definitions = _definitions("window", "aggregate", "span", "source", "sink")
+    definitions = _definitions(*_QUERY_CALLS, "source", "sink")
     return {**_head("A pipeline of windrow"), **fields, "$defs": definitions}
 
 
@@ -92,7 +95,9 @@ def _query() -> Schema:
         "windows": {"type": "object", "minProperties": 1, "additionalProperties": _ref("window")},
         "aggregates": {"type": "object", "minProperties": 1, "additionalProperties": _ref("aggregate")},
     }
-    return _object(properties | {name: _argument(options, name) for name in OPTIONS}, QUERY_NEEDED)
+    chosen = {name: _argument(options, name) for name in OPTIONS}
+    chosen["emit"] = {"anyOf": [{"enum": [CLOSE]}, _ref("trigger")]}
+    return _object(properties | chosen, QUERY_NEEDED)
 
 
 def _definitions(*names: str) -> Schema:

@@ -83,7 +83,7 @@ class Series:
                 "draw what query.run(events) returns, or call query.plot(events)"
             )
         if "op" in names:
-            table = table.filter(pc.not_equal(table["op"], "delete"))
+            table = _replayed(table)
         if not len(table):
             raise QueryError("there is no window to draw")
         keys = tuple(names[: names.index("window")])
@@ -167,6 +167,19 @@ class Series:
         return bool((np.abs(lengths - common) > 0.2 * common).mean() > 0.2)
 
 
+def _replayed(changelog: pa.Table) -> pa.Table:
+    """The rows of a changelog that are there in the end: the last one of each window, unless that took it back."""
+    parts = [
+        _decoded(changelog[name])
+        for name in changelog.column_names[: changelog.column_names.index("end") + 1]
+    ]
+    names = [f"part {i}" for i in range(len(parts))]
+    rows = pa.table([*parts, pa.array(np.arange(len(changelog)))], [*names, "row"])
+    last = rows.group_by(names, use_threads=False).aggregate([("row", "max")])["row_max"]
+    changelog = changelog.take(np.sort(np.asarray(last)))
+    return changelog.filter(pc.not_equal(changelog["op"], "delete"))
+
+
 def fitting(series: Series) -> str:
     """The kind that shows these windows best."""
     if any(series.is_uneven(window) for window in series.windows):
@@ -190,7 +203,7 @@ def _chosen(names: str | Sequence[str] | None, there: Sequence[str], *, what: st
 def _natural(label: str) -> list[tuple[int, float, str]]:
     """Numbers in a text by their size: `user 9` before `user 10`."""
     parts = re.findall(r"\d+|\D+", label)
-    return [(0, float(part), "") if part.isdigit() else (1, 0.0, part) for part in parts]
+    return [(0, float(part), "") if part.isdecimal() else (1, 0.0, part) for part in parts]
 
 
 def key_labels(table: pa.Table, keys: Sequence[str]) -> tuple[list[str], np.ndarray]:
@@ -199,13 +212,17 @@ def key_labels(table: pa.Table, keys: Sequence[str]) -> tuple[list[str], np.ndar
         return [""], np.zeros(len(table), np.int64)
     columns = []
     for name in keys:
-        column = table[name]
-        if isinstance(column.type, pa.DictionaryType):
-            column = column.cast(column.type.value_type)
+        column = _decoded(table[name])
         columns.append(pc.fill_null(column.cast(pa.string()), "null"))
     joined = pc.binary_join_element_wise(*columns, " · ") if len(columns) > 1 else columns[0]
     encoded = joined.combine_chunks().dictionary_encode()
     return encoded.dictionary.to_pylist(), np.asarray(encoded.indices)
+
+
+def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The values of a column, without a dictionary."""
+    type_ = column.type
+    return column.cast(type_.value_type) if isinstance(type_, pa.DictionaryType) else column
 
 
 def numbers_of(column: pa.ChunkedArray) -> np.ndarray:
