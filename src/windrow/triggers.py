@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 from windrow.durations import Duration, DurationLike, parse_duration
 from windrow.errors import QueryError, StateError
-from windrow.expressions.building import shown
+from windrow.expressions.building import shown, sources_of
 from windrow.windows.predicate import Predicate, PredicateLike, parse_predicate
 
 CLOSE = "close"
@@ -68,6 +68,11 @@ class When:
     def described(self) -> list[Any]:
         """As that of `Every`; a condition that is no text by what it says."""
         return ["when", self.said, self.condition.column is not None]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns of the result that the condition reads."""
+        return tuple(source for name in self.condition.columns for source in sources_of(name))
 
     @property
     def said(self) -> str:

@@ -180,3 +180,48 @@ def test_a_condition_that_fails_leaves_the_operator_as_it_was():
     after.take_events(events(3))
     assert op.snapshot() == after.snapshot()
     assert ("a", "ten", 0, 4, False) in told(op.process(events(4)))
+
+
+def test_a_condition_that_does_not_fit_is_refused_again_and_again():
+    op = QUERY.operator(mode="update", emit=wr.when("amount > 1"))
+    for _ in range(2):
+        with pytest.raises(QueryError, match="amount"):
+            op.process(events(1))
+    assert op.metrics().events == 0
+
+
+def test_from_early_rows_to_append():
+    op = QUERY.operator(mode="update", emit=wr.each_batch())
+    op.process(events(1))
+    op.change(QUERY, mode="append", emit="close")
+    assert op.finish()["n"].to_pylist() == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("condition", ["total > 1", pc.field("total") > 1, lambda total: total > 1])
+def test_an_aggregate_that_a_condition_reads_stays(condition):
+    op = QUERY.operator(mode="update", emit=wr.when(condition))
+    op.process(events(1, 2))
+    with pytest.raises(QueryError, match="'total' cannot be removed: rows come early when"):
+        op.remove_aggregate("total")
+    assert op.process(events(3)).num_rows > 0
+    rest = wr.query(time="t", key="k", windows=QUERY.windows, aggregates={"n": wr.count()})
+    op.change(rest, emit=wr.each_batch())
+    assert "total" not in op.process(events(4)).column_names
+
+
+def test_an_aggregate_that_came_behind_a_look_that_took_all_is_complete_from_the_next_window_on():
+    q = wr.query(time="t", windows={"w": wr.tumbling(10)}, aggregates={"n": wr.count()})
+    for restarted in (False, True):
+        op = q.operator(emit=wr.each_batch(discarding=True))
+        op.process(events(1, 2))
+        op = q.restore(op.snapshot()) if restarted else op
+        assert op.add_aggregate("total", wr.sum("x")) == 10
+        assert op.process(events(3))["total"].to_pylist() == [None]
+        assert op.process(events(13))["total"].to_pylist() == [1]
+
+
+def test_where_rows_add_up_the_operator_cannot_be_asked_at_points():
+    op = QUERY.operator(emit=wr.every_rows(2, discarding=True))
+    op.process(events(1, 2))
+    with pytest.raises(QueryError, match="holds only what came since its last look"):
+        op.at(pa.table({"t": [5], "k": ["a"]}))

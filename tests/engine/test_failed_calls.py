@@ -86,3 +86,55 @@ def test_a_watermark_at_which_a_combine_fails_leaves_three_engines_as_they_were(
     operator.process(batch([46], [1]))
     operator.remove_window("c")
     assert operator.advance(70).num_rows > 0
+
+
+def squares(**options):
+    """An operator of which windows of time are due, one with a result that overflows."""
+    query = wr.query(
+        time="ts",
+        windows={"w": wr.tumbling(10)},
+        aggregates={"total": wr.sum("v")},
+        select={"square": wr.expr("total * total")},
+        ordered=options.pop("ordered", False),
+    )
+    return query, query.operator(**options)
+
+
+@pytest.mark.parametrize("close", [lambda op: op.advance(30), lambda op: op.finish()])
+def test_where_a_column_of_the_result_cannot_be_computed_no_window_is_lost(close):
+    query, operator = squares()
+    operator.process(batch([1, 12], [3, 2**40]))
+    before = operator.snapshot()
+    for _ in range(2):
+        with pytest.raises(wr.DataError, match=r"overflows .*\(in window w, from 10 on\)"):
+            close(operator)
+        assert operator.snapshot() == before
+    without = wr.query(time="ts", windows=query.windows, aggregates=query.aggregates)
+    operator.change(without)
+    assert operator.finish()["total"].to_pylist() == [3, 2**40]
+
+
+@pytest.mark.parametrize("options", [{"ordered": True}, {"watermark": wr.watermark()}])
+def test_where_it_cannot_while_events_come_in_these_are_in_and_windows_wait(options):
+    query, operator = squares(**options)
+    operator.process(batch([1], [3]))
+    with pytest.raises(wr.DataError, match="overflows"):
+        operator.process([{"ts": t, "k": "a", "v": v} for t, v in ((11, 2**40), (25, 1))])
+    assert operator.metrics().events == 3
+    operator.change(
+        wr.query(time="ts", windows=query.windows, aggregates=query.aggregates, ordered=query.ordered)
+    )
+    assert operator.finish()["total"].to_pylist() == [3, 2**40, 1]
+
+
+def test_columns_of_the_result_are_computed_once_of_rows_that_wait():
+    _, operator = squares(ordered=True)
+    rows = operator.process(iter(batch([t], [t]).to_batches()[0] for t in (1, 12, 25)))
+    assert rows.select(["total", "square"]).to_pylist() == [
+        {"total": 1, "square": 1},
+        {"total": 12, "square": 144},
+    ]
+    operator.add_aggregate("n", wr.count())
+    with pytest.raises(wr.QueryError, match="'total' cannot be removed: column 'square' of the result"):
+        operator.remove_aggregate("total")
+    assert operator.finish()["square"].to_pylist() == [625]

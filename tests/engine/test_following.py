@@ -199,3 +199,41 @@ def test_a_snapshot_of_other_partitions_is_refused():
     op.following._newest = op.following._newest[:1]
     with pytest.raises(StateError, match="how far each of its partitions has come"):
         QUERY.restore(op.snapshot())
+
+
+def test_a_batch_that_does_not_name_its_partitions_as_before_is_refused_whole():
+    op = QUERY.operator(watermark=wr.watermark(per="p"), clock=VirtualClock().now)
+    op.process(events((0, 1)))
+    before = op.snapshot()
+    good = events((0, 2))
+    for bad, said in (
+        (good.drop_columns("p"), "'p'"),
+        (
+            good.set_column(1, "p", pa.array(["0"])),
+            "column 'p' was int64 in the first batch and is string in this one",
+        ),
+    ):
+        with pytest.raises(QueryError, match=said):
+            op.process(bad)
+        assert op.snapshot() == before
+    assert op.process(good).num_rows == 0
+
+
+def test_a_watermark_that_does_not_fit_is_refused_again_and_again():
+    op = QUERY.operator(watermark=wr.watermark(per="partition"))
+    for _ in range(2):
+        with pytest.raises(QueryError, match="partition"):
+            op.process(events((0, 1)))
+
+
+def test_behind_a_restart_a_clock_that_is_behind_stands_still():
+    clock = VirtualClock(100 * SECOND)
+    q = wr.query(time=wr.now(), windows={"w": wr.tumbling("10 seconds")}, aggregates={"n": wr.count()})
+    op = q.operator(clock=clock.now)
+    op.process(pa.table({"x": [1]}))
+    clock.advance("15 seconds")
+    assert op.tick().num_rows == 1
+    op = q.restore(op.snapshot(), clock=VirtualClock(60 * SECOND).now)
+    op.process(pa.table({"x": [1, 2, 3]}))
+    assert (op.metrics().late, op.metrics().events) == (0, 4)
+    assert op.finish()["n"].to_pylist() == [3]

@@ -14,12 +14,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import windrow as wr
+from windrow.errors import QueryError
 from windrow.expressions.building import condition_name
 from windrow.expressions.formula import evaluate
 from windrow.pipelines.calls import AGGREGATES, WINDOWS, Form
 from windrow.pipelines.document import SpecError
 from windrow.pipelines.schema import load
-from windrow.pipelines.spec import Dedupe, KafkaSink, KafkaSource, Watermark
+from windrow.pipelines.spec import (
+    Dedupe,
+    DeltaSink,
+    IcebergSink,
+    KafkaSink,
+    KafkaSource,
+    Pipeline,
+    PostgresSink,
+    Watermark,
+)
 
 SAID_WINDOWS: dict[str, tuple[str, wr.Window]] = {
     "tumbling": ("{tumbling: 1 minute}", wr.tumbling("1 minute")),
@@ -399,3 +409,17 @@ def test_the_schema_page_of_the_module_is_sound(write: Any) -> None:
     text = "\n".join(line.removeprefix("    ") for line in example.splitlines())
     assert operator.contains(yaml.safe_load(text), "source")
     assert load(write(text)).query.key == ("user",)
+
+
+@pytest.mark.parametrize("sink", [PostgresSink("t", dsn="d"), DeltaSink("t"), IcebergSink("a.t")])
+def test_rows_that_add_up_have_no_place_in_a_table_of_windows(sink: Any) -> None:
+    query = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"n": wr.count()})
+    rest: dict[str, Any] = {
+        "source": KafkaSource("events", servers="s", schema="ts timestamp"),
+        "watermark": Watermark("0 seconds"),
+        "options": {"emit": wr.each_batch(discarding=True)},
+        "checkpoint": "state",
+    }
+    Pipeline(query=query, sink=KafkaSink("windows", servers="s"), **rest)
+    with pytest.raises(QueryError, match="rows that add up"):
+        Pipeline(query=query, sink=sink, **rest)

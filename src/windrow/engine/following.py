@@ -47,6 +47,16 @@ class Following:
         self._newest = np.empty(0, measure.dtype)
         self._heard = np.empty(0, np.int64)
 
+    def require_same(self, schema: pa.Schema) -> None:
+        """An error unless a later batch names its partitions as the first one did."""
+        require_columns(schema, self.spec.per)
+        for known in self._partitions.schema:
+            now = schema.field(known.name).type
+            if now != known.type:
+                raise QueryError(
+                    f"column {known.name!r} was {known.type} in the first batch and is {now} in this one"
+                )
+
     def note(self, events: EventBatch) -> None:
         """Know of events that came in now; of span events, of their ends."""
         times = events.times if events.lasts is None else events.lasts

@@ -36,13 +36,14 @@ from windrow.engine.operator_state import OperatorState
 from windrow.engine.results import FINAL, empty_result, with_selected
 from windrow.engine.staging import Staged
 from windrow.errors import QueryError, StateError
+from windrow.expressions.building import sources_of
 from windrow.measure import Point, PointLike, Tick, parse_point
 from windrow.options import OperatorOptions, replaced
 from windrow.planner.plan import Plan
 from windrow.planner.window_set import FEW
 from windrow.span import Span
 from windrow.spec import QuerySpec, refuse_name_clashes, require_ends, require_for_spans, require_named
-from windrow.triggers import CLOSE, Every, EveryRows, Trigger
+from windrow.triggers import CLOSE, Every, EveryRows, Trigger, When
 from windrow.watermarks import NOW, NOW_TYPE, Now, Watermark, watermark
 from windrow.windows.base import Window
 from windrow.wording import choices
@@ -99,7 +100,7 @@ class Operator(OperatorState):
         _require_looks(self.query, settings)
         settings = replace(settings, lateness=0) if self.query.ordered else settings
         if settings.mode != self.settings.mode:
-            self._require_other_mode(settings.mode)
+            self._require_other_mode(settings)
         for i, engine in enumerate(self.engines):
             if settings.changelog != self.settings.changelog and engine.part.kind == "ordered":
                 from windrow.engine.ordered.engine import Ordered
@@ -116,14 +117,13 @@ class Operator(OperatorState):
         self._intake = Intake(self.query.time_columns[0], settings, ordered=self.query.ordered)
         self._fit_unfetched()
 
-    def _require_other_mode(self, mode: str) -> None:
-        """An error unless what is held can be given out in the other mode."""
+    def _require_other_mode(self, options: OperatorOptions) -> None:
+        """An error unless what is held can be given out in the other mode, that of these options."""
         if self.span_input is not None:
             raise StateError(
-                f"the mode was {self.settings.mode}, is {mode}: with events of {self.query.time} it stays"
+                f"the mode was {self.settings.mode}, is {options.mode}: with events of {self.query.time} it stays"
             )
         parts = [engine.part for engine in self.engines]
-        options = replace(self.settings, mode=mode)
         made = [part for part in parts if replace(part, options=options).passes_up and not part.passes_up]
         if made:
             raise StateError(
@@ -167,17 +167,13 @@ class Operator(OperatorState):
         """
         if not self.query.ordered:
             self.take_events(events)
-            return self._selected(self._follow())
+            return self._follow()
         for batch in batches(events):
             self._process(batch)
             newest = self.highest_time
             if newest is not None and (self.watermark is None or newest > self.watermark):
-                self.unfetched.append(self.complete_to(newest))
-        return self._selected(self._fetched(self.look()))
-
-    def _selected(self, rows: pa.Table) -> pa.Table:
-        """Results with the columns that expressions over them add."""
-        return with_selected(self.query.select, rows) if self.query.select and self.engines else rows
+                self._keep(self.complete_to(newest))
+        return self._fetched(self.look())
 
     def _follow(self) -> pa.Table:
         """What is due by a watermark that follows the events, and early rows."""
@@ -211,7 +207,7 @@ class Operator(OperatorState):
                 "tick asks the clock, and this operator is told its watermark by advance: operator(watermark=wr.watermark(..)) "
                 "has one that follows the events"
             )
-        return self._selected(self._follow() if self.engines else self._nothing())
+        return self._follow() if self.engines else self._nothing()
 
     def look(self) -> pa.Table:
         """Early rows, where it is time for them."""
@@ -231,8 +227,17 @@ class Operator(OperatorState):
 
     def _fetched(self, *more: pa.Table) -> pa.Table:
         """All rows that nobody has got yet, and these."""
-        rows, self.unfetched = [*self.unfetched, *more], []
+        if not self.engines:
+            return self._nothing()
+        self._keep(*more)
+        rows = [with_selected(self.query.select, each) for each in self.unfetched]
+        self.unfetched = []
         return rows[0] if len(rows) == 1 else pa.concat_tables(rows) if rows else self._nothing()
+
+    def _keep(self, *more: pa.Table) -> None:
+        """Rows that nobody has got yet, as the engines know them."""
+        names = self.engines[0].result_schema.names
+        self.unfetched += [rows.select(names) for rows in more]
 
     def take_events(self, events: Any) -> None:
         """As `process`, and the watermark stays where it is."""
@@ -241,7 +246,9 @@ class Operator(OperatorState):
 
     def _nothing(self) -> pa.Table:
         """A result without rows."""
-        return self.engines[0].no_rows if self.engines else empty_result(self.query, self.settings)
+        if not self.engines:
+            return empty_result(self.query, self.settings)
+        return with_selected(self.query.select, self.engines[0].no_rows)
 
     def _process(self, batch: pa.RecordBatch) -> None:
         if isinstance(self.query.time, Now):
@@ -323,12 +330,13 @@ class Operator(OperatorState):
     def _whole(self, take: Callable[[], None]) -> None:
         """Take a batch whole or not at all, whatever stops it."""
         counted = vars(self.counters).copy()
-        late, bad, highest_time = len(self._late), len(self._bad), self.highest_time
+        times = self.lowest_time, self.highest_time, self.looked_to
+        late, bad = len(self._late), len(self._bad)
         try:
             take()
         except BaseException:
             vars(self.counters).update(counted)
-            self.highest_time = highest_time
+            self.lowest_time, self.highest_time, self.looked_to = times
             del self._late[late:], self._bad[bad:]
             raise
 
@@ -345,6 +353,8 @@ class Operator(OperatorState):
             if not schema.equals(self.schema):
                 for engine in self.engines:
                     engine.binding.require_same(schema)
+                if self.following is not None:
+                    self.following.require_same(schema)
             return
         engines = self._engines(self.query, schema)
         measure, early = engines[0].measure, self.early_watermark
@@ -494,7 +504,7 @@ class Operator(OperatorState):
         if not self.engines:
             self._remember(parse_point(watermark, what="watermark"))
             return self._nothing()
-        return self._selected(self.advance_to(self.measure.point(watermark, what="watermark")))
+        return self.advance_to(self.measure.point(watermark, what="watermark"))
 
     def _remember(self, point: Point) -> None:
         """A watermark that comes before the first batch has told what time is."""
@@ -514,7 +524,7 @@ class Operator(OperatorState):
             return self._nothing()
         rows = self._fetched(self.complete_to(self.measure.highest))
         self.said = self.measure.highest
-        return self._selected(rows)
+        return rows
 
     def finish_filled(self, rows: list[pa.Table]) -> pa.Table:
         """As `finish`, behind these rows, but of all of them those alone whose windows the events fill.
@@ -563,9 +573,10 @@ class Operator(OperatorState):
                 rows += engine.due(watermark, look=look)
                 asked.append(engine)
             schema = self.engines[0].result_schema
-            told = pa.Table.from_batches(rows, schema) if rows else self._nothing()
+            told = pa.Table.from_batches(rows, schema) if rows else self.engines[0].no_rows
             if self.gate is not None:
                 told, pass_gate = self.gate.sift(told)
+            told = with_selected(self.query.select, told)
         except BaseException:
             for engine in asked:
                 engine.abandon()
@@ -622,7 +633,7 @@ class Operator(OperatorState):
         Raises
         ------
         QueryError
-            If a window is not one of time, or no event has come.
+            If a window is not one of time, no event has come, or each look takes away what it gives out (discarding=True).
         DataError
             If a window has begun before what is held, or a point divides a slice.
 
@@ -636,6 +647,12 @@ class Operator(OperatorState):
         """
         from windrow.engine.at.running import at_running
 
+        trigger = self.settings.trigger
+        if trigger is not None and trigger.discarding:
+            raise QueryError(
+                f"an operator with rows that add up ({trigger}, discarding) holds only what came since its last look, and cannot be asked "
+                "at points: ask one without discarding=True"
+            )
         return at_running(self.query, self.engines, points)
 
     def metrics(self) -> Metrics:
@@ -735,7 +752,7 @@ class Operator(OperatorState):
         # Queries that differ in 0 and 0.0 are equal.
         require_compatible(described(self), query)
         if settings.mode != self.settings.mode:
-            self._require_other_mode(settings.mode)
+            self._require_other_mode(settings)
         if not self.engines:
             self.query = query
             self.reconfigure(settings)
@@ -765,12 +782,12 @@ class Operator(OperatorState):
             for name in [n for n in self.query.windows if n not in old.windows]:
                 self.remove_window(name)
             for name in [n for n in self.query.aggregates if n not in old.aggregates]:
-                self.remove_aggregate(name)
+                self._drop_aggregate(name)
             raise
         for name in [n for n in old.windows if n not in query.windows]:
             self.remove_window(name)
         for name in [n for n in old.aggregates if n not in query.aggregates]:
-            self.remove_aggregate(name)
+            self._drop_aggregate(name)
         if list(self.query.aggregates) != list(query.aggregates):
             for engine in self.engines:
                 engine.arrange(list(query.aggregates))
@@ -904,6 +921,20 @@ class Operator(OperatorState):
     def remove_aggregate(self, name: str) -> None:
         """Stop computing an aggregate; its partials go unless another aggregate reads them."""
         self._require("aggregate", name, self.query.aggregates)
+        trigger = self.settings.trigger
+        if isinstance(trigger, When) and name in trigger.columns:
+            raise QueryError(
+                f"aggregate {name!r} cannot be removed: rows come early {trigger}. Change emit first"
+            )
+        for column, source in self.query.select.items():
+            if name in sources_of(source):
+                raise QueryError(
+                    f"aggregate {name!r} cannot be removed: column {column!r} of the result is computed of it"
+                )
+        self._drop_aggregate(name)
+
+    def _drop_aggregate(self, name: str) -> None:
+        """Stop computing an aggregate that nothing reads any more."""
         rest = {n: a for n, a in self.query.aggregates.items() if n != name}
         self.query = replace(self.query, aggregates=MappingProxyType(rest))
         for engine in self.engines:

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from windrow.engine.intake.projection import Projection, projection_of
 from windrow.engine.metrics import Counters
+from windrow.engine.results import with_selected
 from windrow.measure import Measure, Point, Tick
 from windrow.options import OperatorOptions
 from windrow.span import Span
@@ -24,16 +25,17 @@ if TYPE_CHECKING:
     from windrow.engine.spanning.span_input import SpanInput
 
 
-def steady(clock: Callable[[], int]) -> Callable[[], int]:
+class SteadyClock:
     """A clock that stands still where the other one goes back."""
-    latest = 0
 
-    def now() -> int:
-        nonlocal latest
-        latest = max(latest, clock())
-        return latest
+    def __init__(self, clock: Callable[[], int]) -> None:
+        self._clock = clock
+        # The time that it does not go back behind.
+        self.latest = 0
 
-    return now
+    def __call__(self) -> int:
+        self.latest = max(self.latest, self._clock())
+        return self.latest
 
 
 class OperatorState:
@@ -50,7 +52,7 @@ class OperatorState:
         self.settings = settings
         self._projection: tuple[QuerySpec, Projection | None] | None = None
         # A watermark that follows the events, and the clock that goes on where there are none.
-        self.follows, self.clock = follows, steady(clock)
+        self.follows, self.clock = follows, SteadyClock(clock)
         self.following: Following | None = None
         self.counters = Counters()
         self.engines: list[AnyEngine] = []
@@ -78,26 +80,33 @@ class OperatorState:
 
     def fit(self, engines: list[AnyEngine], schema: pa.Schema) -> None:
         """Work with these engines, on tables of this schema."""
+        spans = following = None
         if isinstance(self.query.time, Span):
             from windrow.engine.spanning.span_input import SpanInput
 
-            self.span_input = SpanInput(self.query, engines[0], schema)
-        self.engines, self.schema = engines, schema
-        self.open_gate()
+            spans = SpanInput(self.query, engines[0], schema)
         if self.follows is not None:
             from windrow.engine.following import Following
 
             by_clock = isinstance(self.query.time, Now)
-            self.following = Following(self.follows, self.measure, schema, self.clock, by_clock=by_clock)
+            measure = engines[0].measure
+            following = Following(self.follows, measure, schema, self.clock, by_clock=by_clock)
+        with_selected(self.query.select, engines[0].no_rows)
+        # What cannot be is refused by now: a later batch begins anew.
+        self.gate = self._gate_of(engines[0].result_schema)
+        self.engines, self.schema, self.span_input, self.following = engines, schema, spans, following
 
     def open_gate(self) -> None:
         """Know no windows that were given out early, if a condition says which are."""
-        trigger = self.settings.trigger
-        self.gate = None
-        if isinstance(trigger, When):
-            from windrow.engine.gate import Gate
+        self.gate = self._gate_of(self.engines[0].result_schema)
 
-            self.gate = Gate(trigger, self.engines[0].result_schema)
+    def _gate_of(self, results: pa.Schema) -> Gate | None:
+        trigger = self.settings.trigger
+        if not isinstance(trigger, When):
+            return None
+        from windrow.engine.gate import Gate
+
+        return Gate(trigger, results)
 
     def late(self) -> pa.Table:
         """The events that came too late for all of their windows, since the last call."""

@@ -197,7 +197,7 @@ class Pipeline:
         if self.options.get("side_rows") and isinstance(self.sink, KafkaSink) and self.sink.bad_topic is None:
             raise QueryError("side_rows need a bad_topic in the sink, for late and bad rows")
         emit = self.options.get("emit", "close")
-        if isinstance(self.sink, PostgresSink) and not isinstance(emit, str) and emit.discarding:
+        if isinstance(self.sink, TABLES) and not isinstance(emit, str) and emit.discarding:
             raise QueryError(
                 "a table has one row for each window, and rows that add up (discarding) are several: use another sink"
             )

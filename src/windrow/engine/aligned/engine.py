@@ -666,4 +666,10 @@ class Aligned(Engine):
         store.repack(self.slices.slots[:0], self.slices.capacity, self.stride, slice(0, 0))
         if self.spans is not None:
             return self.spans.add_store(store)
-        return self.slices.ends[-1].item() if len(self.slices) else None
+        start = self.slices.ends[-1].item() if len(self.slices) else None
+        trigger = self.settings.trigger
+        if trigger is None or not trigger.discarding or self.kept_from is None:
+            return start
+        # A look has taken away what came before.
+        kept = first_start(self.windows, self.kept_from)
+        return kept if start is None else max(start, kept)

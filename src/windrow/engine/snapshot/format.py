@@ -29,7 +29,7 @@ from windrow.options import OperatorOptions
 from windrow.planner.plan import Plan
 from windrow.spec import QuerySpec
 from windrow.triggers import CLOSE, Trigger, trigger_of
-from windrow.watermarks import Watermark, watermark
+from windrow.watermarks import Now, Watermark, watermark
 
 if TYPE_CHECKING:
     from windrow.engine.engines import AnyEngine
@@ -299,6 +299,10 @@ def _fill(operator: OperatorState, reader: Reader, about: dict[str, Any]) -> Non
     operator.highest_time = tick_of(operator.measure, about["highest_time"])
     operator.said = tick_of(operator.measure, about.get("said"))
     operator.looked_to = tick_of(operator.measure, about.get("looked_to"))
+    if isinstance(operator.query.time, Now) and operator.watermark is not None:
+        # The clock of now may be behind that of the snapshot, where windows have ended.
+        unit = operator.measure.tick_nanoseconds or 1
+        operator.clock.latest = min(int(operator.watermark) * unit, 2**63 - 1)
     if operator.gate is not None:
         operator.gate.load(reader.table("given out early"))
     if operator.following is not None:
