@@ -158,6 +158,9 @@ class Query(QuerySpec):
         that ends first is asked, as far as the point: for a tumbling one the events since its start. An event at the point itself counts
         only where `closed` says so. A key without events, and a point before all of them, have empty windows.
 
+        Where events are the points, those that `where` or `on_bad="divert"` leaves out are not in the answer either. Separate points have
+        the time and the key as columns: a time or a key that is an expression of events cannot be asked of them.
+
         Parameters
         ----------
         points

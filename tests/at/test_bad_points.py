@@ -191,3 +191,65 @@ def test_expressions_and_filters_are_those_of_run() -> None:
         "total": [1.0, 301.0, 301.0],
     }
     assert query.at(pa.table({"t": [2, 3]}), events)["total"].to_pylist() == [1.0, 301.0]
+
+
+def test_sessions_at_the_ends_of_int64_do_not_meet() -> None:
+    query = wr.query(time="t", windows={"s": wr.session(5)}, aggregates={"n": wr.count()})
+    ends = pa.table({"t": [-85 * 10**17, 85 * 10**17, 85 * 10**17 + 1]})
+    assert query.at(ends)["n"].to_pylist() == [0, 0, 1]
+    assert query.at(ends.slice(1), ends.slice(0, 1))["n"].to_pylist() == [0, 0]
+
+
+def asked(points: pa.Array, events: pa.Array) -> list[int]:
+    """How many events the key of each point has, later than all of them."""
+    query = wr.query(time="t", key="k", windows={"w": wr.trailing(10)}, aggregates={"n": wr.count()})
+    of_points = pa.table({"t": [9] * len(points), "k": points})
+    return query.at(of_points, pa.table({"t": [1] * len(events), "k": events}))["n"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("points", "type_", "events", "other"),
+    [
+        ([1, 2**40, None, -1], pa.int64(), [1, 0, None], pa.int32()),
+        ([1, 255, None, 9], pa.uint8(), [1, -1, None], pa.int8()),
+        ([1, 2**64 - 1, None, 2**63], pa.uint64(), [1, -1, None], pa.int64()),
+        ([1, -1, None, 7], pa.int64(), [1, 2**64 - 1, None], pa.uint64()),
+    ],
+)
+def test_a_key_that_the_events_cannot_have_has_no_events(points, type_, events, other) -> None:
+    assert asked(pa.array(points, type_), pa.array(events, other)) == [1, 0, 1, 0]
+
+
+def test_a_key_that_a_running_operator_cannot_have_has_no_events() -> None:
+    query = wr.query(time="t", key="k", windows={"w": wr.tumbling(10)}, aggregates={"n": wr.count()})
+    operator = query.operator()
+    operator.process(pa.table({"t": [1, 2], "k": pa.array([0, 0], pa.int32())}))
+    points = pa.table({"t": [5, 5], "k": pa.array([2**40, 0])})
+    assert operator.at(points)["n"].to_pylist() == [0, 2]
+
+
+def test_a_time_that_the_events_cannot_have_is_named() -> None:
+    query = wr.query(time="t", windows={"w": wr.trailing(10)}, aggregates={"n": wr.count()})
+    with pytest.raises(wr.DataError, match=f"column 't', row 1, value {2**40}"):
+        query.at(pa.table({"t": [1, 2**40]}), pa.table({"t": pa.array([1], pa.int32())}))
+
+
+@pytest.mark.parametrize(
+    ("points", "events"),
+    [
+        (pa.array([7]), pa.array([True])),
+        (pa.array(["01"]), pa.array([1])),
+        (pa.array([1]), pa.array(["1"])),
+        (pa.array([0.1]), pa.array([0.1], pa.float32())),
+        (pa.array([0]), pa.array([datetime(1970, 1, 1)])),
+    ],
+)
+def test_keys_of_different_kinds_are_not_compared(points: pa.Array, events: pa.Array) -> None:
+    with pytest.raises(wr.QueryError, match=r"column 'k' of the points is .* cannot be compared"):
+        asked(points, events)
+
+
+def test_numbers_are_no_times_of_a_calendar() -> None:
+    query = wr.query(time="t", windows={"w": wr.trailing("1 day")}, aggregates={"n": wr.count()})
+    with pytest.raises(wr.QueryError, match="column 't' of the points is int64, which cannot be compared"):
+        query.at(pa.table({"t": [0]}), pa.table({"t": [datetime(2024, 1, 1)]}))

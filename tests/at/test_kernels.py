@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import windrow as wr
@@ -120,3 +120,20 @@ def test_answers_do_not_depend_on_threads_or_parts(threads: int, monkeypatch: py
     for name in ("m", "d", "t", "h"):
         assert whole[name].equals(expected[name])
     assert np.allclose(whole["s"].to_numpy(), expected["s"].to_numpy(), equal_nan=True, rtol=1e-9)
+
+
+FLOATS = st.floats(-1e3, 1e3) | st.integers(-(10**12), 10**12).map(lambda n: n / 10)
+
+
+@MANY
+@given(st.lists(FLOATS, min_size=1, max_size=20), st.integers(1, 6))
+@example([-0.1, 0.1, -0.1396275080198039], 1)
+def test_sums_and_means_of_floats_are_those_of_fsum(values: list[float], size: int) -> None:
+    windows = {"w": wr.trailing(size, closed="right")}
+    query = wr.query(time="t", windows=windows, aggregates={"s": wr.sum("x"), "m": wr.mean("x")})
+    found = query.at(pa.table({"t": list(range(len(values))), "x": values}))
+    held = [values[max(0, i + 1 - size) : i + 1] for i in range(len(values))]
+    if unit_of(np.array(values), len(values)) is None:
+        return
+    assert found["s"].to_pylist() == [math.fsum(each) for each in held]
+    assert found["m"].to_pylist() == [math.fsum(each) / len(each) for each in held]

@@ -98,3 +98,17 @@ def test_a_bad_row_is_named():
         q = wr.query(time="t", windows={"w": window}, aggregates={"n": wr.count()})
         with pytest.raises(wr.DataError, match="column 't', row 1, value None"):
             q.label({"t": [1, None]})
+
+
+def test_windows_far_apart_are_numbered_by_key_and_start():
+    q = wr.query(time="t", key="k", windows={"w": wr.tumbling(1)}, aggregates={"n": wr.count()})
+    labels = q.label({"t": [0, 4 * 10**18, 4 * 10**18, 0, 5], "k": list("acbdc")})
+    assert labels["w_id"].to_pylist() == [0, 3, 1, 4, 2]
+    assert q.label({"t": [9 * 10**18, -9 * 10**18], "k": ["a", "a"]})["w_id"].to_pylist() == [1, 0]
+
+
+@pytest.mark.parametrize("index", [pa.uint8(), pa.int8(), pa.uint64()], ids=str)
+def test_a_dictionary_with_nulls_is_a_key(index):
+    keys = pa.DictionaryArray.from_arrays(pa.array([0, None, 1], index), pa.array(["a", "b"]))
+    q = wr.query(time="t", key="k", windows={"w": wr.tumbling(9)}, aggregates={"n": wr.count()})
+    assert q.label(pa.table({"t": [1, 1, 2], "k": keys}))["w_id"].to_pylist() == [0, 2, 1]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 
 import polars as pl
 import pyarrow as pa
@@ -218,3 +219,20 @@ def test_the_answer_of_a_query_is_input_of_another():
 def test_answers_are_frames_of_pandas_and_polars():
     result = QUERY.run(EVENTS, sort=True)
     assert result.to_pandas()["n"].tolist() == pl.from_arrow(result)["n"].to_list() == result["n"].to_pylist()
+
+
+def test_a_day_that_a_zone_left_out_is_no_window():
+    days = [datetime(2011, 12, 29, 12, tzinfo=UTC), datetime(2012, 1, 2, 12, tzinfo=UTC)]
+    times = pa.array(days, pa.timestamp("us", "Pacific/Apia"))
+    q = wr.query(time="t", windows={"d": wr.calendar("day")}, aggregates={"n": wr.count()})
+    found = q.run(pa.table({"t": times}), fill=0)
+    assert all(
+        start < end for start, end in zip(found["start"].to_pylist(), found["end"].to_pylist(), strict=True)
+    )
+    assert found["n"].to_pylist() == [1, 0, 0, 0, 1]  # 29, 31, 1, 2, 3
+
+
+def test_decimals_are_filled_with_zero():
+    events = pa.table({"t": [1, 21], "x": pa.array([Decimal("1.50"), Decimal("2.50")], pa.decimal128(5, 2))})
+    q = wr.query(time="t", windows={"w": wr.tumbling(10)}, aggregates={"low": wr.min("x")})
+    assert q.run(events, fill=0)["low"].to_pylist() == [Decimal("1.50"), Decimal("0.00"), Decimal("2.50")]

@@ -85,3 +85,14 @@ def test_what_makes_no_sense_is_refused_before_a_job_runs(spark) -> None:
     sessions = wr.query(time="time", windows={"s": wr.threshold("x")}, aggregates={"n": wr.count()})
     with pytest.raises(wr.QueryError, match="cannot be asked at a point"):
         sessions.at_on_spark(spark.createDataFrame(pa.table({"time": [1], "x": [True]})))
+
+
+def test_keys_of_integers_of_any_width_meet(spark) -> None:
+    query = wr.query(time="time", key="k", windows={"w": wr.trailing(100)}, aggregates={"n": wr.count()})
+    events = pa.table({"time": [1] * 20, "k": list(range(20))})
+    points = pa.table({"time": [9] * 20, "k": pa.array(range(20), pa.int32())})
+    found = query.at_on_spark(spark.createDataFrame(points), spark.createDataFrame(events)).toArrow()
+    assert found["n"].to_pylist() == [1] * 20
+    floats = points.set_column(1, "k", points["k"].cast(pa.float64()))
+    with pytest.raises(wr.QueryError, match="the key 'k' is double in the points and int64 in the events"):
+        query.at_on_spark(spark.createDataFrame(floats), spark.createDataFrame(events))

@@ -97,7 +97,7 @@ def _filled(
     for name in (*query.aggregates, *query.select):
         column = table[name].take(carried)
         if value == 0 and _is_number(column.type):
-            column = pc.if_else(pa.array(made), pa.scalar(0).cast(column.type), column)
+            column = pc.if_else(pa.array(made), pa.scalar(0, column.type), column)
         columns[name] = column
     return pa.table(columns, schema=table.schema)
 

@@ -69,9 +69,10 @@ def _computed(query: QuerySpec, table: pa.Table, measure: Measure, placed: Place
         return [pa.array([], pa.int64()), measure.array(times), measure.array(times)]
     places, starts, ends = numbered(placed, times)
     keys, _ = key_codes(table, query.key)
-    width = int(places.max()) + 1
+    # Windows at both ends of int64 are farther apart than it can say, and not than 64 bits can.
+    ids = ranks(places.view(np.uint64))
     return [
-        pa.array(ranks(keys * width + places) if query.key else ranks(places)),
+        pa.array(ranks(keys * (int(ids.max()) + 1) + ids) if query.key else ids),
         measure.array(starts(places)),
         measure.array(ends(places)),
     ]

@@ -32,7 +32,7 @@ def key_codes(table: pa.Table, keys: Sequence[str]) -> tuple[np.ndarray, int]:
         ranks = np.empty(len(order) + 1, np.int64)
         ranks[order] = np.arange(len(order))
         ranks[-1] = len(order)  # a null that is not in the dictionary
-        codes = codes * len(ranks) + ranks[column.indices.fill_null(-1).to_numpy()]
+        codes = codes * len(ranks) + ranks[column.indices.cast(pa.int64()).fill_null(-1).to_numpy()]
         count *= len(ranks)
         if count > min(MOST, 4 * len(table) + 1):
             found, codes = np.unique(codes, return_inverse=True)

@@ -47,6 +47,7 @@ def at_on_spark(
         _require(events, query.source_columns)
         known = arrow_schema(events.schema, list(query.source_columns))
     settings: dict[str, Any] = {"min_rows": least, "on_bad": on_bad, "threads": 1}
+    _require_alike(query.key, asked, known)
     # Everything that is wrong without a row is refused here.
     empty = at(query, None if each else asked.empty_table(), known.empty_table(), **settings)
     result = result_schema(empty.schema, known, side_rows=False)
@@ -60,8 +61,23 @@ def at_on_spark(
 
 def _grouped(df: DataFrame, schema: pa.Schema, query: QuerySpec, buckets: int) -> Any:
     """The columns of a schema, grouped by their bucket, which stands behind them."""
-    rows = numbered(df.select(*map(named, schema.names), bucket_of(query.key, buckets)))
+    # The hash of Spark depends on the type: equal integers have one bucket if they are as wide.
+    keys = [
+        named(k).cast("bigint") if pa.types.is_integer(schema.field(k).type) else named(k) for k in query.key
+    ]
+    rows = numbered(df.select(*map(named, schema.names), bucket_of(keys, buckets)))
     return rows.groupBy(rows.columns[-1])
+
+
+def _require_alike(keys: Sequence[str], asked: pa.Schema, known: pa.Schema) -> None:
+    """An error if equal keys of points and events could fall into different buckets."""
+    for name in keys:
+        one, other = asked.field(name).type, known.field(name).type
+        if one != other and not (pa.types.is_integer(one) and pa.types.is_integer(other)):
+            raise QueryError(
+                f"the key {name!r} is {one} in the points and {other} in the events: cast one of the two, so that "
+                "equal keys meet in one bucket"
+            )
 
 
 def _require(df: DataFrame, names: Sequence[str]) -> None:

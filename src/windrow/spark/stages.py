@@ -71,9 +71,9 @@ def appended(rows: DataFrame) -> DataFrame:
     return rows.union(joined.limit(0).select(*nulls))
 
 
-def bucket_of(keys: Sequence[str], buckets: int) -> Column:
+def bucket_of(keys: Sequence[str | Column], buckets: int) -> Column:
     """The bucket of a row, by the hash of its key."""
-    columns = [named(name) for name in keys]
+    columns = [named(key) if isinstance(key, str) else key for key in keys]
     number = sf.pmod(sf.hash(*columns), sf.lit(buckets)) if columns else sf.lit(0)
     return number.cast("int").alias(BUCKET)
 

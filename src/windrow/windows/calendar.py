@@ -134,7 +134,8 @@ class PlacedCalendar(Consecutive):
         while self._boundary(high + 1) <= last:
             high += 1
         edges = np.array([self._boundary(i) for i in range(low, high + 2)], dtype=np.int64)
-        keep = np.flatnonzero((edges[1:] > first) & (edges[:-1] <= last))
+        # A day that a zone has left out has no length.
+        keep = np.flatnonzero((edges[1:] > np.maximum(first, edges[:-1])) & (edges[:-1] <= last))
         return edges[:-1][keep], edges[1:][keep]
 
     def windows_at(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.aggregates.base import text_type, whole_number
+from windrow.aggregates.base import is_text, text_type, whole_number
 from windrow.engine import rehearsal
 from windrow.engine.aligned.cutting import in_order, scan_times
 from windrow.engine.at.answers import Answering, Asked, Column
@@ -85,13 +85,14 @@ def _over(
     bounds = _bounds(query, binding.measure)
     batch, times, good = _good_events(binding, query, part.options, bounds, batch)
     keys = Keys(binding.key_schema)
-    ordered = _in_order(times, keys.numbers(batch), keys)
+    ordered = _in_order(times, keys.numbers(batch), keys.count)
     if points is None:
         shown_rows = table if good is None else table.filter(pa.array(good))
         asked_at = ordered
     else:
         shown_rows = as_table(points)
-        asked_at = _in_order(*read_points(binding.measure, bounds, keys, whole(shown_rows)), keys)
+        asked_times, numbers = read_points(binding.measure, bounds, keys, whole(shown_rows))
+        asked_at = _in_order(asked_times, numbers, keys.count + 1)
     whose = "events" if points is None else "points"
     refuse_taken(shown_rows, names, whose)
     columns = _Columns(binding, batch, ordered)
@@ -180,9 +181,9 @@ def _good_events(
     return batch.filter(pa.array(refused[0])), times[refused[0]], refused[0]
 
 
-def _in_order(times: np.ndarray, numbers: np.ndarray | None, keys: Keys) -> InOrder:
-    """Rows by key and time."""
-    order, present, bounds = by_key_and_time(times, numbers, keys.count, ordered=bool(in_order(times)))
+def _in_order(times: np.ndarray, numbers: np.ndarray | None, count: int) -> InOrder:
+    """Rows by key and time; numbers of keys are below `count`."""
+    order, present, bounds = by_key_and_time(times, numbers, count, ordered=bool(in_order(times)))
     if not len(times):
         present, bounds = np.zeros(1, np.int64), np.zeros(2, np.int64)
     return InOrder(times if order is None else times[order], order, present.astype(np.int64), bounds)
@@ -191,37 +192,74 @@ def _in_order(times: np.ndarray, numbers: np.ndarray | None, keys: Keys) -> InOr
 def read_points(
     measure: Measure, bounds: Bounds, keys: Keys, batch: pa.RecordBatch
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """Times and key numbers of points; an error for the first one that has no time, or is not of the types of the events."""
+    """Times and key numbers of points; an error for the first one that has no time, or is not of the types of the events.
+
+    A key that no event can have, as it is too large for their type, has the number behind all others.
+    """
     require_columns(batch.schema, (measure.column, *keys.schema.names))
-    column = _as(batch.column(measure.column), measure.type, measure.column)
-    times, missing = ticks_of(column, measure)
-    wrong = (times < bounds.lowest) | (times > bounds.highest)
+    column = batch.column(measure.column)
+    held, too_large = _as(column, measure.type, measure.column)
+    times, missing = ticks_of(held, measure)
+    wrong = too_large | (times < bounds.lowest) | (times > bounds.highest)
     for mask, problem in ((missing, NO_TIME), (wrong, TOO_FAR)):
         if mask is not None and mask.any():
             row = int(np.argmax(mask))
             raise DataError(measure.column, row, shown(column[row]), problem)
-    columns = [_as(batch.column(field.name), field.type, field.name) for field in keys.schema]
-    numbers = None
-    if columns:
-        numbers = keys.numbers(pa.RecordBatch.from_arrays(columns, schema=keys.schema))
-    return times, numbers
+    if not len(keys.schema):
+        return times, None
+    columns, strange = zip(*(_as(batch.column(f.name), f.type, f.name) for f in keys.schema), strict=True)
+    numbers = keys.numbers(pa.RecordBatch.from_arrays(list(columns), schema=keys.schema))
+    assert numbers is not None
+    unknown = np.logical_or.reduce(strange)
+    return times, np.where(unknown, keys.count, numbers) if unknown.any() else numbers
 
 
-def _as(column: pa.Array, type_: pa.DataType, name: str) -> pa.Array:
-    """A column of the points in the type that the events have it in, if it says the same."""
-    column = settled(column)
-    plain = text_type(column.type)
-    both_times = pa.types.is_timestamp(plain) and pa.types.is_timestamp(type_)
-    if both_times and (plain.tz is None) != (type_.tz is None):
+def _as(column: pa.Array, type_: pa.DataType, name: str) -> tuple[pa.Array, np.ndarray]:
+    """A column of the points in the type that the events have it in, if it says the same; and a mask of the integers that this type cannot hold."""
+    fits = np.zeros(len(column), bool)
+    if column.type == type_:
+        return column, fits
+    plain = column.cast(text_type(column.type))
+    if _are_times(plain.type, type_) and _is_instant(plain.type) != _is_instant(type_):
         raise QueryError(
             f"column {name!r} of the points is {column.type}, and of the events {type_}: one of them has a zone"
         )
+    differ = (
+        f"column {name!r} of the points is {column.type}, which cannot be compared with {type_} of the events"
+    )
+    if not _says_the_same(plain.type, type_):
+        raise QueryError(f"{differ}: cast one of the two")
+    if pa.types.is_integer(plain.type) and pa.types.is_integer(type_):
+        return _held(plain, type_)
     try:
-        return column if column.type == type_ else column.cast(type_)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
-        raise QueryError(
-            f"column {name!r} of the points is {column.type}, which cannot be compared with {type_} of the events: {problem}"
-        ) from problem
+        return plain.cast(type_), fits
+    except pa.ArrowInvalid as problem:
+        raise QueryError(f"{differ}: {problem}") from problem
+
+
+def _held(column: pa.Array, type_: pa.DataType) -> tuple[pa.Array, np.ndarray]:
+    """Integers in another type, and a mask of those that it cannot hold, in the place of which anything stands."""
+    held = column.cast(type_, safe=False)
+    wrapped = pc.not_equal(held.cast(column.type, safe=False), column)
+    turned = pc.not_equal(pc.less(held, pa.scalar(0, type_)), pc.less(column, pa.scalar(0, column.type)))
+    return held, pc.or_(wrapped, turned).fill_null(False).to_numpy(zero_copy_only=False)
+
+
+def _are_times(one: pa.DataType, other: pa.DataType) -> bool:
+    return all(pa.types.is_timestamp(type_) or pa.types.is_date(type_) for type_ in (one, other))
+
+
+def _is_instant(type_: pa.DataType) -> bool:
+    """Whether times of this type have a zone."""
+    return bool(pa.types.is_timestamp(type_) and type_.tz is not None)
+
+
+def _says_the_same(one: pa.DataType, other: pa.DataType) -> bool:
+    """Whether equal values of two types mean the same, and the first can be cast to the second."""
+    numbers = pa.types.is_integer(one) or pa.types.is_floating(one)
+    kinds = (pa.types.is_integer, is_text, pa.types.is_duration, pa.types.is_time)
+    alike = any(kind(one) and kind(other) for kind in kinds) or _are_times(one, other)
+    return bool(alike or pa.types.is_null(one) or (numbers and pa.types.is_float64(other)))
 
 
 def _too_few(least: int, asked: Asked) -> pa.Array | None:

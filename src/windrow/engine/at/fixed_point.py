@@ -51,11 +51,12 @@ def fill_fixed_totals(values, scale, low, high):  # type: ignore[no-untyped-def]
     high[0] = 0
     for i in range(values.shape[0]):
         value = values[i] * scale
-        # `above` counts units of 2**62, and `rest` is less than one: there is no carry between them.
-        top = np.floor(value * ONE_HALF)
+        # `above` counts units of 2**62. The rest has the sign of the value: so it has no more bits than the value, and no float loses one.
+        top = np.trunc(value * ONE_HALF)
         above = np.int64(top)
         rest = np.int64(value - top * HALF)
-        total_low, total_high = add_wide(total_low, total_high, (above << 62) + rest, above >> 2)
+        total_low, total_high = add_wide(total_low, total_high, above << 62, above >> 2)
+        total_low, total_high = add_wide(total_low, total_high, rest, rest >> 63)
         low[i + 1] = total_low
         high[i + 1] = total_high
 

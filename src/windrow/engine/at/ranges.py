@@ -89,16 +89,19 @@ def keep_tile(bounds, begin, rows, high, low):  # type: ignore[no-untyped-def]
 
 @jit
 def keep_session(bounds, begin, gap, times, at, high, low):  # type: ignore[no-untyped-def]
-    """The events up to `high` since the last silence, unless it has lasted until now."""
+    """The events up to `high` since the last silence, unless it has lasted until now.
+
+    Times ascend: where the distance of two of them is negative, no int64 can hold it.
+    """
     for s in range(begin.shape[0]):
         start = begin[s]
         read = begin[s]
         for p in range(bounds[s], bounds[s + 1]):
             while read < high[p]:
-                if read > begin[s] and times[read] - times[read - 1] > gap:
+                if read > begin[s] and not 0 <= times[read] - times[read - 1] <= gap:
                     start = read
                 read += 1
-            over = high[p] == begin[s] or at[p] - times[high[p] - 1] > gap
+            over = high[p] == begin[s] or not 0 <= at[p] - times[high[p] - 1] <= gap
             low[p] = high[p] if over else start
 
 
