@@ -18,7 +18,7 @@ from windrow.engine import rehearsal
 from windrow.engine.intake.columns import as_table, is_whole, whole
 from windrow.engine.intake.projection import projected, rows_of
 from windrow.engine.operator import Operator
-from windrow.engine.results import with_selected
+from windrow.engine.results import joined, with_selected
 from windrow.engine.threads import Advance, are_in_order, ignore, in_parts
 from windrow.options import OperatorOptions, threads_of
 from windrow.schema import require_columns
@@ -74,7 +74,7 @@ def answer(
     batch = _batch_size(len(times))
     parts = in_parts(operator, table, times, threads, batch, advance) if in_order else None
     if parts is not None:
-        return pa.concat_tables(parts)
+        return joined(parts)
     parts = []
     for begin in range(0, len(times), batch):
         with rows_of(range(begin, len(times)) if order is None else order[begin:]):
@@ -89,7 +89,7 @@ def answer(
 
 def _finish(operator: Operator, rows: list[pa.Table]) -> pa.Table:
     """These rows and what is left."""
-    return pa.concat_tables([*rows, operator.finish()])
+    return joined([*rows, operator.finish()])
 
 
 def _batch_size(rows: int) -> int:

@@ -33,7 +33,7 @@ from windrow.engine.intake.columns import batches, ticks_of
 from windrow.engine.intake.projection import REASON, Projection, projection_of, rows_of
 from windrow.engine.metrics import Metrics
 from windrow.engine.operator_state import OperatorState
-from windrow.engine.results import FINAL, empty_result, with_selected
+from windrow.engine.results import FINAL, empty_result, joined, with_selected
 from windrow.engine.staging import Staged
 from windrow.errors import QueryError, StateError
 from windrow.expressions.building import sources_of
@@ -232,7 +232,7 @@ class Operator(OperatorState):
         self._keep(*more)
         rows = [with_selected(self.query.select, each) for each in self.unfetched]
         self.unfetched = []
-        return rows[0] if len(rows) == 1 else pa.concat_tables(rows) if rows else self._nothing()
+        return joined(rows) if rows else self._nothing()
 
     def _keep(self, *more: pa.Table) -> None:
         """Rows that nobody has got yet, as the engines know them."""
@@ -532,8 +532,8 @@ class Operator(OperatorState):
         These begin with the first event or later, and have ended when time goes on past the last one.
         """
         if self.lowest_time is None or self.highest_time is None:
-            return pa.concat_tables([*rows, self.finish()])
-        found = pa.concat_tables([*rows, self.complete_to(next_after(self.highest_time))])
+            return joined([*rows, self.finish()])
+        found = joined([*rows, self.complete_to(next_after(self.highest_time))])
         first = self.measure.array(np.array([self.lowest_time], self.measure.dtype))[0]
         return found.filter(pc.greater_equal(found["start"], first))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 
@@ -37,6 +37,16 @@ def empty_result(query: QuerySpec, options: OperatorOptions) -> pa.Table:
     names = [*query.key, "window", "start", "end", *query.aggregates]
     fields = [pa.field(name, WINDOW_TYPE if name == "window" else pa.null()) for name in names]
     return pa.schema(fields + changes_of(options)).empty_table()
+
+
+def joined(
+    results: Sequence[pa.Table] | Sequence[pa.RecordBatch], schema: pa.Schema | None = None
+) -> pa.Table:
+    """Results of several calls, or the batches of several engines, as one table, whose names of windows have one dictionary."""
+    if isinstance(results[0], pa.Table):
+        return results[0] if len(results) == 1 else pa.concat_tables(results).unify_dictionaries()
+    table = pa.Table.from_batches(results, schema)
+    return table if len(results) == 1 else table.unify_dictionaries()
 
 
 def with_selected(select: Mapping[str, str], rows: pa.Table) -> pa.Table:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from windrow.engine import bounded
 from windrow.engine.intake.columns import batches, takeable, ticks_of, without_views
 from windrow.engine.operator import Operator
-from windrow.engine.results import with_selected
+from windrow.engine.results import joined, with_selected
 from windrow.errors import DataError, QueryError, UserFunctionError
 from windrow.expressions.building import is_computed
 from windrow.inputs.ordering import Rows, Survey, merged, most_waiting, parted
@@ -198,7 +198,7 @@ class _Run:
             self.progress.advance(len(rows.numbers))
         if not self.options.partial:
             return with_selected(self.query.select, operator.finish_filled(found))
-        return with_selected(self.query.select, pa.concat_tables([*found, operator.finish()]))
+        return with_selected(self.query.select, joined([*found, operator.finish()]))
 
 
 def _elsewhere(error: DataError, numbers: np.ndarray) -> DataError:

@@ -121,6 +121,7 @@ def _kept(part: Part, exact: Exact) -> list[str]:
         lines.append(f"  {'number of late events':<26} {_times(_presences(part), 8):<10} for revisions")
     for (what, columns), (names, bound) in _partials(part).items():
         label = f"{what} of {', '.join(map(str, columns))}" if columns else what
+        label = label.replace(" of where ", " where ", 1)  # of events, and not of a column
         size = "by type" if bound is None else _size(part, bound, exact)
         lines.append(f"  {label:<26} {size:<10} for {', '.join(names)}")
     return lines
