@@ -573,7 +573,7 @@ class Operator(OperatorState):
                 rows += engine.due(watermark, look=look)
                 asked.append(engine)
             schema = self.engines[0].result_schema
-            told = pa.Table.from_batches(rows, schema) if rows else self.engines[0].no_rows
+            told = joined(rows, schema) if rows else self.engines[0].no_rows
             if self.gate is not None:
                 told, pass_gate = self.gate.sift(told)
             told = with_selected(self.query.select, told)
