@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import pickle
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 
 import windrow as wr
 from windrow.expressions.text import parse, written
+from windrow.expressions.tree import Call, Column
 
 TEXTS = [
     "price * quantity",
@@ -112,3 +116,30 @@ def test_a_query_without_expressions_does_not_import_the_parser() -> None:
         "assert 'sqlglot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("column", ["all", "distinct", "interval", "set"])
+def test_a_column_may_be_called_by_a_word_of_sql(column: str) -> None:
+    call = Call("greatest", (Column(column), Column(column)))
+    assert parse(written(call)) == call
+
+
+def test_the_least_integer_is_a_constant() -> None:
+    least = wr.col("x") == -(2**63)
+    assert least.equals(wr.expr(str(least)))
+    assert wr.expr("-9223372036854775808").equals(wr.lit(-(2**63)))
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        str,
+        repr,
+        lambda made: wr.count(where=made > 0),
+        lambda made: wr.expr("+".join(["x"] * 1200)),
+    ],
+)
+def test_what_is_nested_too_deeply_is_refused(use: Callable[[wr.Expr], object]) -> None:
+    made = functools.reduce(operator.add, [wr.col("x")] * 1200)
+    with pytest.raises(wr.QueryError, match="is nested too deeply"):
+        use(made)

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import windrow as wr
+from windrow.engine.intake.projection import REASON, projection_of
 from windrow.expressions.building import column_name
 from windrow.expressions.formula import evaluate
 from windrow.rolling import Rolling
@@ -184,3 +185,32 @@ def test_what_computes_no_expressions_says_so() -> None:
         wr.QueryError, match=r"only queries compute expressions: compute 'x \* 2' into a column before"
     ):
         rolling.process(pa.table({"t": [1, 2], "x": [1, 2]}))
+
+
+@pytest.mark.parametrize("unit", ["hour", "minute", "second"])
+def test_times_in_the_hour_that_clocks_show_twice_are_cut_where_they_are(unit: str) -> None:
+    instants = [datetime(2024, 10, 27, hour, 30, 15, 9, UTC) for hour in (0, 1, 2)]
+    table = pa.table({"t": pa.array([*instants, None], pa.timestamp("us", "Europe/Berlin"))})
+    cut = {"hour": {"minute": 0, "second": 0}, "minute": {"second": 0}, "second": {}}[unit]
+    (found,) = evaluate([f"= date_trunc('{unit}', t)"], table)
+    expected = [*(each.replace(microsecond=0, **cut) for each in instants), None]
+    assert found.cast(pa.timestamp("us", "UTC")).to_pylist() == expected
+
+
+def test_rows_of_errors_are_those_of_the_batch_that_came() -> None:
+    asked = wr.query(
+        time="t",
+        windows={"w": wr.tumbling(9)},
+        aggregates={"a": wr.sum(wr.expr("1 div v"))},
+        where="10 div w > 1",
+    )
+    columns = {"t": range(5), "v": [1, 1, 1, 0, 1], "w": [1, 1, 99, 1, 1]}
+    why = pa.array(["column 'c': bad", None, None, None, None])
+    batch = pa.record_batch({**columns, REASON: why})
+    project = projection_of(asked)
+    assert project is not None
+    with pytest.raises(wr.DataError, match="row 3"):
+        project(batch, on_bad="raise")
+    assert project(batch, on_bad="divert").rows.tolist() == [1, 4]
+    with pytest.raises(wr.DataError, match="row 2"):
+        project(batch.set_column(2, "w", pa.array([1, 1, 0, 1, 1])), on_bad="raise")

@@ -12,6 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import windrow as wr
+from windrow.expressions.tree import Column
+from windrow.statements.reading import statements
 from windrow.testing.compare import rows_of, same
 
 START = datetime(2024, 2, 29, 23, 50)
@@ -148,6 +150,21 @@ def test_several_statements_share_one_pass_and_come_back_in_order(monkeypatch: p
         ("SELECT sum(DISTINCT price) FROM TUMBLE(trades, ts, INTERVAL '1' MINUTE)", "DISTINCT is possible in count only"),
         ("DELETE FROM trades", "SELECT .. FROM a window of a table, and nothing else"),
         ("SELECT count(*) FROM TABLE(SESSION(TABLE trades PARTITION BY user, DESCRIPTOR(ts), INTERVAL '1' MINUTE)) GROUP BY status", "PARTITION BY user needs user in GROUP BY"),
+        ("SELECT user FROM TUMBLE(trades, ts, INTERVAL '1' MINUTE) GROUP BY user WITH ROLLUP", "ROLLUP is not possible"),
+        ("SELECT user FROM TUMBLE(trades, ts, INTERVAL '1' MINUTE) GROUP BY ALL", "GROUP BY ALL is not possible"),
+        ("SELECT user FROM TUMBLE(trades, ts, INTERVAL '1' MINUTE) GROUP BY CUBE(user)", "'CUBE (user)' in"),
+        ("SELECT count(*) FROM TUMBLE(trades, ts, INTERVAL '1' MINUTE) TABLESAMPLE (10 PERCENT)", "column 75: TABLESAMPLE is not possible"),
+        ("SELECT count(*) FROM TUMBLE(trades, ts, INTERVAL '1' MINUTE) PIVOT (sum(x) FOR k IN ('a'))", "PIVOT is not possible"),
+        ("SELECT count(*) FROM TUMBLE(trades, ts, INTERVAL '1' MINUTE) LATERAL VIEW explode(x) y AS z", "LATERAL VIEW is not possible"),
+        ("SELECT user FROM TUMBLE(trades, ts, INTERVAL '1' MINUTE) SORT BY user", "column 66: SORT BY is not possible"),
+        ("SELECT user FROM TUMBLE(trades, ts, INTERVAL '1' MINUTE) CLUSTER BY user", "CLUSTER BY is not possible"),
+        ("SELECT user FROM TUMBLE(trades, ts, INTERVAL '1' MINUTE) DISTRIBUTE BY user", "DISTRIBUTE BY is not possible"),
+        ("SELECT user INTO z FROM TUMBLE(trades, ts, INTERVAL '1' MINUTE)", "line 1, column 18: INTO is not possible"),
+        ("SELECT AS STRUCT user FROM TUMBLE(trades, ts, INTERVAL '1' MINUTE)", "SELECT AS is not possible"),
+        ("SELECT a FROM TUMBLE(trades, ts, INTERVAL '1' MINUTE) AS w(a, b)", "AS with names of columns is not possible"),
+        ("SELECT user FROM (TUMBLE(trades, ts, INTERVAL '1' MINUTE)) TABLESAMPLE (10 PERCENT)", "TABLESAMPLE is not possible"),
+        ("SELECT user FROM TUMBLE(trades, ts, INTERVAL '1' MINUTE) LIMIT 3", "LIMIT is not possible"),
+        ("SELECT sum(" + " + ".join(["price"] * 400) + ") FROM TUMBLE(trades, ts, INTERVAL '1' MINUTE)", "is nested too deeply"),
         (" ", "SQL is a text"),
     ],
 )  # fmt: skip
@@ -161,3 +178,48 @@ def test_identifiers_are_names_whatever_is_in_them() -> None:
     odd = pa.table({"ts": [1, 2, 7], "a` + (b": [1, 2, 3], "select": ["x", "y", "x"]})
     text = "SELECT `select`, sum(`a`` + (b` * 2) AS `a ``sum` FROM TUMBLE(odd, ts, 10) GROUP BY `select`"
     assert wr.sql(text, odd=odd).to_pylist() == [{"select": "x", "a `sum": 8}, {"select": "y", "a `sum": 4}]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("string_agg(status, ',')", "string_agg(status, ';')"),
+        ("covar_pop(price, quantity)", "covar_samp(price, quantity)"),
+        ("quantile(price, 0.3)", "quantile(price, 0.30000001)"),
+        ("kll_quantile(price, 0.3)", "kll_quantile(price, 0.30000001)"),
+        ("tdigest_quantile(price, 0.3)", "tdigest_quantile(price, 0.30000001)"),
+        ("bloom_filter(status, capacity => 9, error => 0.3)", "bloom_filter(status, capacity => 9, error => 0.30000001)"),
+        ("histogram(price, low => 0, high => 3, bins => 2)", "histogram(price, low => 0, high => 3.0000001, bins => 2)"),
+    ],
+)  # fmt: skip
+def test_aggregates_that_differ_a_little_are_two(one: str, other: str) -> None:
+    source = "FROM TUMBLE(trades, ts, INTERVAL '5' MINUTES)"
+    together = statements(f"SELECT {one} AS a, {other} AS b, {one} AS c {source}")
+    (a, first), (b, second) = together[0].aggregates
+    assert a != b
+    assert first != second
+    assert [str(tree) for _, tree in together[0].items] == [str(Column(name)) for name in (a, b, a)]
+    apart = statements(f"SELECT {one} AS a {source}; SELECT {other} AS a {source}")
+    assert [each.aggregates for each in apart] == [((a, first),), ((b, second),)]
+
+
+def test_texts_are_joined_by_the_separator_of_each_call() -> None:
+    text = "SELECT string_agg(status, ',') AS a, string_agg(status, ';') AS b FROM TUMBLE(trades, ts, INTERVAL '1' DAY)"
+    first = wr.sql(text, trades=TRADES.slice(0, 3)).to_pylist()[0]
+    assert (first["a"], first["b"]) == ("ok,failed,ok", "ok;failed;ok")
+    apart = "; ".join(
+        f"SELECT string_agg(status, '{by}') AS a FROM TUMBLE(trades, ts, INTERVAL '1' DAY)" for by in ",;"
+    )
+    assert [each["a"][0].as_py() for each in wr.sql(apart, trades=TRADES.slice(0, 3))] == [
+        "ok,failed,ok",
+        "ok;failed;ok",
+    ]
+
+
+def test_what_can_be_read_once_is_read_for_all_statements() -> None:
+    text = (
+        "SELECT user, count(*) AS n FROM TUMBLE(trades, ts, INTERVAL '1' MINUTE) GROUP BY user;"
+        "SELECT count(*) AS n FROM TUMBLE(trades, ts, INTERVAL '1' MINUTE)"
+    )
+    for events in (iter(TRADES.to_batches(max_chunksize=9)), TRADES.to_reader()):
+        assert [sum(each["n"].to_pylist()) for each in wr.sql(text, trades=events)] == [len(TRADES)] * 2

@@ -150,6 +150,12 @@ def test_days_begin_where_an_offset_says():
         ({"period": "1 month", "year_start": "april"}, "year_start does not go with"),
         ({"period": "1 day", "holidays": HOLIDAYS}, "holidays are for business days"),
         ({"period": "1 business day", "holidays": ["2024-12-25"]}, "holidays are dates, not '2024-12-25'"),
+        (
+            {"period": "1 business day", "holidays": [date(2024, 12, 25), "2024-12-26"]},
+            "holidays are dates, not '2024-12-26'",
+        ),
+        ({"period": "1 business day", "holidays": date(2024, 12, 25)}, "holidays are several dates"),
+        ({"period": "1 business day", "holidays": "2024-12-25"}, "holidays are several dates"),
         ({"period": "1 day", "offset": "24 hours"}, "offset must be whole seconds, and less than '1 day'"),
         ({"period": "1 day", "offset": "1 millisecond"}, "offset must be whole seconds"),
         ({"period": "1 fortnight"}, "write .* or .15 minutes."),

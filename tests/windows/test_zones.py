@@ -87,3 +87,11 @@ def test_a_zone_that_is_nearly_right_leads_to_the_right_one():
 
     with pytest.raises(wr.QueryError, match=r"no time zone 'Europe/Berln'; did you mean 'Europe/Berlin'\?"):
         wr.calendar("1 day", tz="Europe/Berln")
+
+
+@pytest.mark.parametrize("zone", ["+25:00", "-24:00", "+05:60"])
+def test_an_offset_beyond_a_day_is_no_zone(zone):
+    import windrow as wr
+
+    with pytest.raises(wr.QueryError, match="offsets go from -23:59 to"):
+        wr.calendar("1 day", tz=zone)

@@ -12,7 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.aggregates.base import Aggregate, Algebra, Bound, Sequence, columns_read, numeric_kind
+from windrow.aggregates.distinct_values import add_integers
+from windrow.aggregates.numerics import subtract_wide
 from windrow.aggregates.sequences import Decode
+from windrow.aggregates.sum import find_overflow
 from windrow.errors import DataError
 from windrow.expressions import ColumnLike
 
@@ -33,18 +36,30 @@ class Increase(Aggregate):
             grown = high - low >= 2
             low, steps = low[grown], (high - low)[grown] - 1
             # Where the steps of each window begin, and the place of the later value of each step.
-            begins = np.cumsum(steps) - steps
-            later = np.arange(steps.sum()) + np.repeat(low + 1 - begins, steps)
+            offsets = np.concatenate([[0], np.cumsum(steps)])
+            later = np.arange(offsets[-1]) + np.repeat(low + 1 - offsets[:-1], steps)
             now, before = (decode(at).cast(type_).to_numpy(zero_copy_only=False) for at in (later, later - 1))
-            with np.errstate(invalid="ignore", over="ignore"):
-                up = np.where(now < before, now, now - before)
-                total = np.add.reduceat(up, begins) if len(begins) else up
-                about = np.add.reduceat(up.astype(np.float64), begins) if len(begins) else up
-            if type_ == pa.int64() and np.any(wrong := np.abs(about) >= 2.0**63):
-                raise DataError(self.columns[0], None, about[wrong][0], f"{self} does not fit in 64 bits")
+            added = self._added if type_ == pa.int64() else _added_floats
+            total = added(offsets, now, before)
             return pa.array(total, type_).take(pa.array(np.cumsum(grown) - 1, mask=~grown))
 
         return Bound(Sequence(), (kind,), type_, finish=finish)
+
+    def _added(self, offsets: np.ndarray, now: np.ndarray, before: np.ndarray) -> np.ndarray:
+        """The increase of each window in 64 bits, of sums in 128 bits, so that nothing is lost on the way."""
+        grown, defined = add_integers(offsets, now)
+        taken, _ = add_integers(offsets, np.where(now < before, 0, before))
+        words = list(subtract_wide(*grown, *taken))
+        overflow = find_overflow(words, defined)
+        if overflow is not None:
+            raise DataError(self.columns[0], None, overflow[1], f"{self} does not fit in 64 bits")
+        return words[0]
+
+
+def _added_floats(offsets: np.ndarray, now: np.ndarray, before: np.ndarray) -> np.ndarray:
+    with np.errstate(invalid="ignore", over="ignore"):
+        up = np.where(now < before, now, now - before)
+        return np.add.reduceat(up, offsets[:-1]) if len(up) else up
 
 
 def increase(column: ColumnLike, *, where: ColumnLike | None = None) -> Increase:

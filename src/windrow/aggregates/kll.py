@@ -259,7 +259,7 @@ class KllQuantile(Aggregate):
         return Bound(partial(self.k), (kind,), pa.float64(), lower_at(self.q), ("f",), unscaled(types[0]))
 
     def __str__(self) -> str:
-        return f"kll_quantile({self.columns[0]}, {self.q:g}, k={self.k})"
+        return f"kll_quantile({self.columns[0]}, {self.q!r}, k={self.k})"
 
 
 def kll_quantile(

@@ -114,6 +114,9 @@ class Pair(Aggregate):
         }[self.name]
         return Bound(COMOMENTS, kinds, pa.float64(), lower, ("f",), scaled(scale))
 
+    def __str__(self) -> str:
+        return f"{self.name}({', '.join(self.columns)}{', ddof=0' if self.ddof == 0 else ''})"
+
 
 def covariance(x: ColumnLike, y: ColumnLike, *, ddof: int = 1, where: ColumnLike | None = None) -> Pair:
     """The covariance of two columns.

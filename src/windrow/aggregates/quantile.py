@@ -86,7 +86,7 @@ class Quantile(Aggregate):
 
     def __str__(self) -> str:
         how = "" if self.interpolation == "linear" else f", {self.interpolation}"
-        return f"quantile({self.columns[0]}, {self.q:g}{how})"
+        return f"quantile({self.columns[0]}, {self.q!r}{how})"
 
 
 @dataclass(frozen=True)

@@ -75,6 +75,10 @@ class Concat(Aggregate):
 
         return Bound(Sequence(), (kind,), pa.string(), finish=finish)
 
+    def __str__(self) -> str:
+        how = f", separator={self.separator!r}" if self.separator else ""
+        return f"concat({self.columns[0]}{how})"
+
 
 @dataclass(frozen=True)
 class IthYoungest(Aggregate):
@@ -144,7 +148,7 @@ def concat(column: ColumnLike, *, separator: str = "", where: ColumnLike | None 
     --------
     >>> import windrow as wr
     >>> str(wr.concat("letter", separator="-"))
-    'concat(letter)'
+    "concat(letter, separator='-')"
     """
     return Concat(columns_read(column, where=where), separator)
 

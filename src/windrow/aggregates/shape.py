@@ -88,6 +88,8 @@ class Shape(Aggregate):
 def skewness(column: ColumnLike, *, where: ColumnLike | None = None) -> Shape:
     """The skewness of a population: negative where the left tail is longer, 0 where both are alike.
 
+    It takes the third power of deviations, which floats hold for deviations between 1e-95 and 1e95: what is beyond is imprecise, or NaN.
+
     Parameters
     ----------
     column
@@ -111,6 +113,8 @@ def skewness(column: ColumnLike, *, where: ColumnLike | None = None) -> Shape:
 
 def kurtosis(column: ColumnLike, *, where: ColumnLike | None = None) -> Shape:
     """The excess kurtosis of a population: how heavy its tails are, 0 for those of a normal distribution.
+
+    It takes the fourth power of deviations, which floats hold for deviations between 1e-70 and 1e70: what is beyond is imprecise, or NaN.
 
     Parameters
     ----------

@@ -266,7 +266,7 @@ class TDigestQuantile(Aggregate):
         )
 
     def __str__(self) -> str:
-        return f"tdigest_quantile({self.columns[0]}, {self.q:g}, compression={self.compression})"
+        return f"tdigest_quantile({self.columns[0]}, {self.q!r}, compression={self.compression})"
 
 
 def tdigest_quantile(

@@ -584,15 +584,20 @@ def _part(kernel: Any) -> Any:
 def _truncated(node: Typed, a: pa.Array) -> Values:
     floored = pc.floor_temporal(_on_clock(a), unit=node.detail, week_starts_monday=True)
     floored = floored.cast(pa.timestamp(a.type.unit))
-    return _in_zone(floored, node.type)
+    instants = _in_zone(floored, node.type)
+    if node.type.tz is None or node.detail not in ("hour", "minute", "second"):
+        return instants
+    # In an hour that clocks show twice, the second time stays the second time.
+    again = _in_zone(floored, node.type, ambiguous="latest")
+    return pc.if_else(pc.less_equal(again, a), again, instants)
 
 
-def _in_zone(values: pa.Array, type_: pa.DataType) -> pa.Array:
-    """Times of a clock as instants: one that comes twice is the first, one that is skipped comes when the clock goes on."""
+def _in_zone(values: pa.Array, type_: pa.DataType, *, ambiguous: str = "earliest") -> pa.Array:
+    """Times of a clock as instants: one that comes twice is the first by default, one that is skipped comes when the clock goes on."""
     if type_.tz is None:
         return values.cast(type_)
     values = values.cast(pa.timestamp(type_.unit))
-    return pc.assume_timezone(values, type_.tz, ambiguous="earliest", nonexistent="latest")
+    return pc.assume_timezone(values, type_.tz, ambiguous=ambiguous, nonexistent="latest")
 
 
 def _moved(node: Typed, a: Values, b: Values) -> Values:

@@ -72,7 +72,11 @@ def parse(text: str) -> Node:
     >>> parse("price * 2")
     Call(name='*', arguments=(Column(name='price', path=()), Literal(type='int', text='2')))
     """
-    return read(parsed(text), text)
+    tree = parsed(text)
+    try:
+        return read(tree, text)
+    except RecursionError:
+        raise _too_deep(text) from None
 
 
 def parsed(text: str) -> exp.Expr:
@@ -84,7 +88,13 @@ def parsed(text: str) -> exp.Expr:
     except SqlglotError as problem:
         raise QueryError(unreadable(text, problem, "an expression")) from None
     except RecursionError:
-        raise QueryError(f"the expression {text[:60]!r}... is nested too deeply") from None
+        raise _too_deep(text) from None
+
+
+def _too_deep(text: str) -> QueryError:
+    return QueryError(
+        f"the expression {text[:60]!r}... is nested too deeply: compute parts of it into columns before"
+    )
 
 
 def unreadable(text: str, problem: SqlglotError, what: str) -> str:
@@ -121,11 +131,10 @@ def read(node: exp.Expr, text: str) -> Node:
             return literal(bool(node.this))
         case exp.Null():
             return NULL
+        case exp.Neg(this=exp.Literal() as number) if not number.is_string:
+            return _number("-" + number.this)
         case exp.Neg():
-            value = read(node.this, text)
-            if isinstance(node.this, exp.Literal) and isinstance(value, Literal):
-                return _number("-" + node.this.this)
-            return Call("negative", (value,))
+            return Call("negative", (read(node.this, text),))
         case exp.Not():
             return Call("not", (read(node.this, text),))
         case exp.Is():
@@ -207,13 +216,29 @@ def _cast(node: exp.Cast, text: str) -> Node:
 # -- writing ---------------------------------------------------------------------------------------
 
 
-@cache
 def written(node: Node) -> str:
     """The text of a tree, which `parse` makes the same tree of.
 
+    Raises
+    ------
+    QueryError
+        Where the tree has more levels than Python can follow, some hundred.
+
+    Examples
+    --------
     >>> written(parse("a+b*2 > 3 and not c"))
     'a + b * 2 > 3 AND NOT c'
     """
+    try:
+        return _text(node)
+    except RecursionError:
+        raise QueryError(
+            "an expression is nested too deeply: compute parts of it into columns before"
+        ) from None
+
+
+@cache
+def _text(node: Node) -> str:
     return _made(node).sql(Dialect)
 
 
@@ -247,6 +272,7 @@ def _is_plain(name: str) -> bool:
 
 # Words that mean something else in some places only.
 _RESERVED = {
+    "ALL",
     "AND",
     "CASE",
     "ELSE",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from windrow.errors import QueryError
 from windrow.expressions.building import MARK, Expr
 from windrow.expressions.formula import evaluate
 from windrow.expressions.tree import Column, Node
+from windrow.inputs.run import as_table
 from windrow.query import Query, query
 from windrow.schema import no_such_column
 from windrow.statements.reading import Statement
@@ -26,6 +27,10 @@ def answers(statements: Sequence[Statement], tables: Mapping[str, Any]) -> list[
         _require_table(each, tables)
         groups.setdefault((each.table, each.time, each.where, each.keys), []).append(i)
     found: list[Any] = [None] * len(statements)
+    # What can be read only once is read once, for all queries over it.
+    named = [key[0] for key in groups]
+    shared = {name for name in named if named.count(name) > 1 and isinstance(tables[name], Iterator)}
+    tables = {name: as_table(table) if name in shared else table for name, table in tables.items()}
     for places in groups.values():
         together = [statements[i] for i in places]
         one, names = _query_of(together)

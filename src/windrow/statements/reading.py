@@ -53,15 +53,18 @@ def statements(text: str) -> list[Statement]:
     if not isinstance(text, str) or not text.strip():
         raise QueryError("SQL is a text such as \"SELECT count(*) FROM TUMBLE(t, ts, INTERVAL '1 minute')\"")
     plain, partitions = _without_table_words(text)
+    aggregates: dict[str, Aggregate] = {}
     try:
         parsed = [each for each in sqlglot.parse(plain, read=Dialect) if each is not None]
+        if not parsed:
+            raise QueryError("there is no statement in the text")
+        return [_Reader(text, partitions, aggregates).statement(each) for each in parsed]
     except SqlglotError as problem:
         raise QueryError(
             unreadable(" ".join(text.split())[:80], problem, "SQL that windrow can read")
         ) from None
-    if not parsed:
-        raise QueryError("there is no statement in the text")
-    return [_Reader(text, partitions).statement(each) for each in parsed]
+    except RecursionError:
+        raise QueryError(f"the statement {text[:60]!r}... is nested too deeply") from None
 
 
 def _without_table_words(text: str) -> tuple[str, list[str]]:
@@ -153,16 +156,33 @@ WINDOWS: dict[str, Callable[..., Window]] = {
     "hop": _hop,
     "cumulate": _cumulate,
 }
-# What Flink calls the parameters, of all that are named there.
-_NAMED = {"data", "timecol"}
+# What statements call the clauses that sqlglot calls otherwise.
+_CLAUSES = {
+    "all": "GROUP BY ALL",
+    "cluster": "CLUSTER BY",
+    "columns": "AS with names of columns",
+    "distribute": "DISTRIBUTE BY",
+    "joins": "JOIN",
+    "kind": "SELECT AS",
+    "laterals": "LATERAL VIEW",
+    "match": "MATCH_RECOGNIZE",
+    "order": "ORDER BY",
+    "pivots": "PIVOT",
+    "sample": "TABLESAMPLE",
+    "sort": "SORT BY",
+    "totals": "WITH TOTALS",
+    "version": "AS OF",
+    "windows": "WINDOW",
+}
 
 
 class _Reader:
-    """Reads one statement; `text` is for places."""
+    """Reads one statement; `text` is for places, and `named` has the aggregates of all statements, which may share a query, by their names."""
 
-    def __init__(self, text: str, partitions: list[str]) -> None:
+    def __init__(self, text: str, partitions: list[str], named: dict[str, Aggregate]) -> None:
         self._text = text
         self._partitions = partitions
+        self._named = named
         self._aggregates: dict[str, Aggregate] = {}
         self._read: dict[str, str] = {}
 
@@ -181,11 +201,7 @@ class _Reader:
         """The statement that was parsed."""
         if not isinstance(select, exp.Select):
             raise self._wrong(select, "windrow answers SELECT .. FROM a window of a table, and nothing else")
-        for part, name in (("joins", "JOIN"), ("order", "ORDER BY"), ("limit", "LIMIT"), ("distinct", "DISTINCT"),
-                           ("with_", "WITH"), ("windows", "WINDOW"), ("qualify", "QUALIFY"), ("offset", "OFFSET")):  # fmt: skip
-            if select.args.get(part):
-                raise self._wrong(select.args[part] if isinstance(select.args[part], exp.Expr) else select,
-                                  f"{name} is not possible: sort, join and cut what comes back")  # fmt: skip
+        self._require_parts(select, {"expressions", "from_", "where", "group", "having", "hint"})
         table, time, window = self._source(select)
         condition = select.args.get("where")
         where = None if condition is None else self._column(condition.this)
@@ -211,6 +227,16 @@ class _Reader:
             tuple(self._read.items()),
         )
 
+    def _require_parts(self, node: exp.Expr, known: set[str]) -> None:
+        """A QueryError for the first part of a clause that windrow does not answer: nothing is left out in silence."""
+        for part, value in node.args.items():
+            if part in known or not value:
+                continue
+            first = value[0] if isinstance(value, list) else value
+            place = first if isinstance(first, exp.Expr) and self._place(first) else node
+            name = _CLAUSES.get(part, part.strip("_").replace("_", " ").upper())
+            raise self._wrong(place, f"{name} is not possible: sort, join and cut what comes back")
+
     # -- the table and its window
 
     def _source(self, select: exp.Select) -> tuple[str, str, Window]:
@@ -219,6 +245,9 @@ class _Reader:
         while isinstance(call, (exp.Table, exp.Paren, exp.Subquery)) and not isinstance(
             call.this, exp.Identifier
         ):
+            self._require_parts(call, {"this", "alias"})
+            if call.args.get("alias"):
+                self._require_parts(call.args["alias"], {"this"})
             call = call.this
         shape = "FROM TUMBLE(t, ts, INTERVAL '1 minute')"
         if not isinstance(call, exp.Anonymous):
@@ -296,6 +325,8 @@ class _Reader:
 
     def _keys(self, select: exp.Select) -> tuple[tuple[str, str], ...]:
         group = select.args.get("group")
+        if group is not None:
+            self._require_parts(group, {"expressions"})
         chosen = {item.alias: item.this for item in select.expressions if isinstance(item, exp.Alias)}
         wanted: list[exp.Expr] = []
         for each in group.expressions if group is not None else select.expressions:
@@ -382,7 +413,7 @@ class _Reader:
         return isinstance(call, exp.Anonymous) and str(call.this).lower() in AGGREGATES
 
     def _aggregate(self, node: exp.Expr) -> str:
-        """The name of an aggregate of the query, which is its text."""
+        """The name of an aggregate of the query: its text, and a mark behind it where another one has that text."""
         call = node.this if isinstance(node, exp.Filter) else node
         name = str(call.this).lower()
         plain = [each for each in call.expressions if not isinstance(each, exp.Kwarg)]
@@ -411,6 +442,8 @@ class _Reader:
             takes = ", ".join(n for n in inspect.signature(function).parameters if n != "where")
             raise self._wrong(node, f"{name} takes {takes}") from None
         text = str(spec)
+        while self._named.setdefault(text, spec) != spec:
+            text += "'"
         self._aggregates[text] = spec
         return text
 

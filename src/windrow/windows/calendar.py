@@ -27,6 +27,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cache, lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -275,12 +276,9 @@ def calendar(
         zone_named(tz)
     first = _place(week_start, _WEEKDAYS, "week_start", unit == "week", period)
     first += _place(year_start, _NAMES, "year_start", unit in ("quarter", "year"), period)
-    days = tuple(sorted(set(holidays)))
+    days = _days_off(holidays)
     if days and unit != "business day":
         raise QueryError(f"holidays are for business days, not for a calendar period of {period!r}")
-    for day in days:
-        if not isinstance(day, date) or isinstance(day, datetime):
-            raise QueryError(f"holidays are dates, not {day!r}")
     moved = parse_duration(offset, what="offset")
     whole, rest = divmod(moved.nanoseconds or 0, 10**9)
     shortest = count * (
@@ -289,6 +287,16 @@ def calendar(
     if rest or moved.number or abs(whole) >= shortest:
         raise QueryError(f"offset must be whole seconds, and less than {period!r}, not {offset!r}")
     return Calendar(unit, count, tz, first, whole, days)
+
+
+def _days_off(holidays: Any) -> tuple[date, ...]:
+    if isinstance(holidays, str) or not isinstance(holidays, Iterable):
+        raise QueryError(f"holidays are several dates, such as [date(2024, 12, 25)], not {holidays!r}")
+    days = list(holidays)
+    for day in days:
+        if not isinstance(day, date) or isinstance(day, datetime):
+            raise QueryError(f"holidays are dates, not {day!r}")
+    return tuple(sorted(set(days)))
 
 
 def _place(name: str, names: tuple[str, ...], option: str, fits: bool, period: str) -> int:

@@ -118,6 +118,8 @@ def zone_named(name: str) -> tzinfo:
     """A zone by its name, or a fixed offset as Arrow writes it (+05:30)."""
     offset = re.fullmatch(r"([+-])(\d\d):?(\d\d)", name)
     if offset:
+        if int(offset[2]) > 23 or int(offset[3]) > 59:
+            raise QueryError(f"there is no time zone {name!r}: offsets go from -23:59 to +23:59")
         delta = timedelta(hours=int(offset[2]), minutes=int(offset[3]))
         return timezone(-delta if offset[1] == "-" else delta)
     try:

@@ -95,7 +95,9 @@ class Projection:
         if REASON in batch.schema.names:
             batch, rows = _sifted(batch, bad_rows, reasons)
         if where is not None:
-            batch, rows = self._kept(batch, where, on_bad, bad_rows, reasons)
+            with rows_of(rows):
+                batch, kept = self._kept(batch, where, on_bad, bad_rows, reasons)
+            rows = kept if rows is None or kept is None else rows[kept]
         evaluation, columns = Evaluation(batch), []
         refused = np.zeros(batch.num_rows, bool)
         for formula in made.values():
