@@ -8,7 +8,7 @@ call. What can be wrong without seeing data is refused by the functions below.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any, Self
@@ -33,6 +33,8 @@ from windrow.windows.base import Window
 from windrow.wording import with_article
 
 RESERVED = ("window", "start", "end", "op", "revision")
+# In a changelog, with early rows: whether a row can still change.
+FINALITY = "final"
 NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
@@ -218,6 +220,12 @@ def require_named(name: Any, spec: Any, kind: type, taken: Mapping[str, Any], *,
     if not isinstance(spec, kind):
         shown = spec if isinstance(spec, (Window, Aggregate)) else repr(spec)
         raise QueryError(f"{what} {name!r} is not {with_article(what)}, but {shown}")
+
+
+def answers_of(names: Sequence[str], key: Sequence[str]) -> list[str]:
+    """The columns of a result that are answers: aggregates, and what is computed of them."""
+    changes = (FINALITY,) if "op" in names else ()
+    return [name for name in names if name not in (*key, *RESERVED, *changes)]
 
 
 def refuse_name_clashes(key: tuple[str, ...], aggregates: Mapping[str, Aggregate]) -> None:

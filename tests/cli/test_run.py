@@ -348,3 +348,76 @@ def test_a_dashboard_replays_files(query: str, capsys: pytest.CaptureFixture[str
     assert main(["dashboard", example, *words]) == 0
     assert main(["dashboard", query, *words]) == 2
     assert "takes files of events, too" in capsys.readouterr().err
+
+
+def test_texts_are_shown_as_they_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    names = ["[/home]", "[red] x"]
+    rows = {"price[/usd]": [n for n in names for _ in range(3)], "ts": [1, 12, 23] * 2}
+    pq.write_table(pa.table(rows), tmp_path / "e.parquet")
+    (tmp_path / "q.yaml").write_text(
+        "{time: ts, key: 'price[/usd]', windows: {'[w]': {tumbling: 10}}, aggregates: {'[b]n': count}}"
+    )
+    assert main(["run", str(tmp_path / "q.yaml"), str(tmp_path / "e.parquet")]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    for text in ("[/home]", "[red] x"):
+        assert sum(line.strip().startswith(text) for line in lines) == 4
+    assert sum(line.strip().startswith("price[/usd]") for line in lines) == 2
+    assert any("[b]n" in line for line in lines)
+
+
+@pytest.mark.parametrize("output", ["out.csv", "-"])
+def test_what_csv_cannot_hold_is_told_before_it_is_computed(
+    query: str, output: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = output if output == "-" else str(tmp_path / output)
+    Path(query).write_text(QUERY.replace("flights: count", "delays: {collect: delay}"))
+    assert main(["run", query, STORM, "-o", place]) == 2
+    assert f"-o {place}: CSV cannot hold column 'delays', which is list<" in capsys.readouterr().err
+    assert not (tmp_path / "out.csv").exists()
+    statement = HALF_DAYS.format(table="storm").replace("count(*) AS flights", "array_agg(delay) AS delays")
+    assert main(["run", statement, STORM, "-o", place]) == 2
+    assert "CSV cannot hold column 'delays'" in capsys.readouterr().err
+
+
+def test_what_json_has_no_number_for_is_null(query: str, tmp_path: Path) -> None:
+    rows = {"ts": [1, 11, 21], "x": [1.5, float("nan"), float("inf")]}
+    pq.write_table(pa.table(rows), tmp_path / "e.parquet")
+    Path(query).write_text(
+        "{time: ts, windows: {w: {tumbling: 10}}, aggregates: {x: {last: x}, all: {collect: x}, m: {m4: x}}}"
+    )
+    assert main(["run", query, str(tmp_path / "e.parquet"), "-o", str(tmp_path / "o.jsonl")]) == 0
+    text = (tmp_path / "o.jsonl").read_text()
+    assert [json.loads(line)["x"] for line in text.splitlines()] == [1.5, None, None]
+    assert "NaN" not in text
+    assert "Infinity" not in text
+
+
+def test_a_file_that_cannot_be_written_is_a_sentence(
+    query: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "there.csv").mkdir()
+    (tmp_path / "there.svg").mkdir()
+    for words in (
+        ["run", query, STORM, "-o", str(tmp_path / "there.csv")],
+        ["explain", query, "--picture", str(tmp_path / "there.svg")],
+        ["plot", query, STORM, "-o", str(tmp_path / "there.svg")],
+    ):
+        assert main(words) == 1
+        (line,) = capsys.readouterr().err.splitlines()
+        assert "there." in line
+    assert main(["demo", "-o", str(tmp_path / "demo.nope")]) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "-o takes a file that ends in .png, .svg, .pdf, not" in said.err
+
+
+@pytest.mark.parametrize("words", [[], ["--history", "10"], ["--resolution", "5"]])
+def test_a_dashboard_replays_numbers_and_events_without_a_time(
+    query: str, words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    always = ["--seconds", "0.1", "--port", "0", "--once"]
+    Path(query).write_text("{time: ts, windows: {w: {tumbling: 10}}, aggregates: {n: count}}")
+    for times, code in (([1, 25, 13, None], 0), ([None], 0), ([], 2)):
+        pq.write_table(pa.table({"ts": pa.array(times, pa.int64())}), tmp_path / "e.parquet")
+        assert main(["dashboard", query, str(tmp_path / "e.parquet"), *always, *words]) == code
+    assert f"there are no events in {tmp_path / 'e.parquet'}" in capsys.readouterr().err

@@ -195,6 +195,37 @@ def test_the_note_says_from_which_day_on_windows_are_complete() -> None:
     assert "complete: 2 days from 1970-01-" in document.get_model_by_name("note").text
 
 
+def test_of_many_keys_only_those_that_are_drawn_are_worked_out() -> None:
+    query = wr.query(time="ts", key="k", windows={"w": wr.tumbling(5)}, aggregates={"n": wr.count()})
+    store = Store()
+    store.put(query.run(pa.table({"ts": [1] * 50, "k": [f"k{i:02}" for i in range(50)]})))
+    store.drain()
+    every = store.lines("w", "n", -10, 10, 100)
+    few = store.lines("w", "n", -10, 10, 100, most=8)
+    assert list(few) == list(every)[:8]
+
+
+def test_what_came_of_a_window_that_is_gone_is_forgotten() -> None:
+    live, reader = board(mode="update", lateness="1 day"), object()
+    name, length = zoom(3_600_000, is_time=True)
+    live.want(reader, {name: length})
+    live.process(events())
+    live.advance(events()["ts"][-1])
+    live.store.drain()
+    before = live.store.size(name), live.store.version(name)
+    assert before[0] > 0
+    live.leave(reader)
+    live.process(events(1))
+    live.store.drain()
+    assert (live.store.size(name), live.store.version(name)) == (0, 0)
+    live.want(reader, {name: length})
+    live.advance(events()["ts"][-1])
+    live.advance(events()["ts"][-1])
+    live.store.drain()
+    assert live.store.size(name) == before[0]
+    assert live.store.version(name) > before[1]
+
+
 def test_the_stream_gets_the_rows_that_it_would_get_unwatched() -> None:
     live, plain, table = (
         board(lateness="1 day", mode="update"),

@@ -14,6 +14,7 @@ from pyarrow import csv
 
 import windrow as wr
 from windrow.cli.main import main
+from windrow.plots import series
 from windrow.plots.figures import KINDS, THEMES
 from windrow.plots.series import Series
 
@@ -186,6 +187,9 @@ def test_the_command_refuses_before_it_computes(tmp_path: Path, capsys: pytest.C
     query_file = str(tmp_path / "q.yaml")
     assert main(["plot", query_file, STORM, "-o", "out.gif"]) == 2
     assert "-o takes a file that ends in .png, .svg, .pdf, .html" in capsys.readouterr().err
+    for option in ("--kind", "--theme"):
+        assert main(["plot", query_file, STORM, "-o", str(tmp_path / "out.html"), option, "nonsense"]) == 2
+        assert f"{option[2:]} cannot be 'nonsense'; choose from auto" in capsys.readouterr().err
     assert main(["plot", query_file, "-o", str(tmp_path / "out.png")]) == 2
     assert "takes files of events, too" in capsys.readouterr().err
     assert main(["explain", query_file, "--picture", "plan.png"]) == 2
@@ -263,3 +267,45 @@ def test_the_command_writes_the_picture_of_a_plan(tmp_path: Path, capsys: pytest
 def test_a_result_on_disk_is_drawn_as_it_was(tmp_path: Path) -> None:
     windows = query().run(csv.read_csv(STORM).rename_columns(["ts", "k", "c", "x"]))
     assert len(wr.plot(windows, kind="lines").axes) == 4
+
+
+def windows_of(**columns: Any) -> pa.Table:
+    size = len(columns["n"])
+    return pa.table(
+        {"window": ["w"] * size, "start": [*range(size)], "end": [*range(1, size + 1)], **columns}
+    )
+
+
+@pytest.mark.parametrize(
+    ("keys", "labels"),
+    [
+        (["x²", "10²", "9²"], ["9²", "10²", "x²"]),
+        ([b"\xff", b"a", None], ["\\xff", "a", "null"]),
+    ],
+)
+def test_every_key_can_be_written(keys: list[Any], labels: list[str]) -> None:
+    table = windows_of(n=[1, 2, 3]).add_column(0, "k", [keys])
+    assert sorted(Series.of(table, None, None).labels) == sorted(labels)
+    assert [text.get_text() for text in wr.plot(table).legends[0].get_texts()] == Series.of(
+        table, None, None
+    ).labels
+
+
+@pytest.mark.parametrize("kind", ["lines", "heatmap", "bars"])
+def test_a_window_may_have_none_of_the_keys_that_are_shown(kind: str) -> None:
+    keys = [f"k{i}" for i in range(50) for _ in range(2)]
+    table = windows_of(n=[*range(101)]).add_column(0, "k", [[*keys, "rare"]])
+    table = table.set_column(1, "window", [["a"] * 100 + ["b"]])
+    assert len(wr.plot(table, kind=kind).axes) >= 1
+
+
+def test_a_choice_of_nothing_is_refused() -> None:
+    with pytest.raises(wr.QueryError, match=r"window=\[\] leaves nothing to draw"):
+        wr.plot(windows_of(n=[1]), window=[])
+    with pytest.raises(wr.QueryError, match=r"aggregate=\[\] leaves nothing to draw"):
+        wr.plot(windows_of(n=[1]), aggregate=[])
+
+
+def test_the_names_of_kinds_and_themes_are_those_of_what_draws_them() -> None:
+    assert tuple(KINDS) == series.KINDS
+    assert set(THEMES) == {"auto", *series.THEMES}

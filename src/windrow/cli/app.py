@@ -172,8 +172,12 @@ def dashboard(
         typer.Option(metavar="DURATION", help="How far one can zoom in: slices are at most that long."),
     ] = None,
     history: Annotated[
-        str, typer.Option(metavar="DURATION", help="How far back one can zoom, and how late events may be.")
-    ] = "1000 days",
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="How far back one can zoom, and how late events may be; by default 1000 days, or all that there is where time is a number.",
+        ),
+    ] = None,
     address: Annotated[
         str, typer.Option(help="Where to listen; beyond this machine readers need the token.")
     ] = "127.0.0.1",

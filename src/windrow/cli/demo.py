@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import windrow as wr
+from windrow.cli.inputs import require_place
+from windrow.cli.plot import PICTURES
 from windrow.cli.tables import show
 
 QUERY = """\
@@ -29,6 +31,8 @@ DELAYS = wr.query(
 
 def demo_command(*, output: str | None) -> int:
     """Run it, show what came out, and draw it where that is asked for."""
+    if output is not None:
+        require_place(output, PICTURES)
     events = made_up()
     print(f"{len(events):,} made-up flights\n\n{QUERY}\n")
     begun = time.perf_counter()

@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from windrow.cli.inputs import query_of, schema_of
-from windrow.errors import QueryError
+from windrow.cli.inputs import query_of, require_place, schema_of
 
 
 def explain_command(
     query: str, events: Sequence[str], *, picture: str | None, key: Sequence[str] | None
 ) -> int:
     """Print the plan; with events, sizes are exact."""
-    if picture is not None and Path(picture).suffix != ".svg":
-        raise QueryError(f"--picture takes a file that ends in .svg, not {picture!r}")
+    if picture is not None:
+        require_place(picture, [".svg"], option="--picture")
     file = query_of(query, key)
     schema = None
     if events:

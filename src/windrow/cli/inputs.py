@@ -1,13 +1,15 @@
-"""What commands read: a query from its file, events from files."""
+"""What commands read: a query from its file, events from files; and where they may write."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 
 import pyarrow as pa
 
+from windrow.errors import QueryError
 from windrow.inputs.sources import Source, require_alike, sources_of
 from windrow.pipelines.queries import QueryFile, load_query
 from windrow.spec import refuse_name_clashes
@@ -49,3 +51,13 @@ def columns_of(file: QueryFile, schema: pa.Schema) -> list[str]:
     file.require_fit(schema)
     read = file.query.source_columns
     return [name for name in schema.names if name in read]
+
+
+def require_place(place: str, endings: Iterable[str], *, option: str = "-o", more: str = "") -> str:
+    """The ending of a file that is to be written; an error, before anything is computed, if it cannot be."""
+    ending, folder = Path(place).suffix, Path(place).absolute().parent
+    if ending not in endings:
+        raise QueryError(f"{option} takes a file that ends in {', '.join(endings)}{more}, not {place!r}")
+    if not folder.is_dir():
+        raise QueryError(f"{option} {place}: there is no folder {folder}")
+    return ending

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from windrow.errors import WindrowError
 
-WRONG = 2
+FAILED, WRONG = 1, 2
 
 
 # What has to be installed for a package that not every command needs: a file is checked without Spark.
@@ -54,4 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except WindrowError as problem:
         print(problem, file=sys.stderr)
         return WRONG
+    except OSError as problem:  # a disk that is full, a folder that is not to be written to
+        place = "" if problem.filename is None else f"{problem.filename}: "
+        print(f"{place}{problem.strerror or problem}", file=sys.stderr)
+        return FAILED
     return 0

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from windrow.cli.inputs import query_of, schema_of, table_of
+from windrow.cli.inputs import query_of, require_place, schema_of, table_of
 from windrow.errors import QueryError
+from windrow.plots.series import Series, fitting, require_look
 
-ENDINGS = (".png", ".svg", ".pdf", ".html")
+PICTURES = (".png", ".svg", ".pdf")
 
 
 def plot_command(
@@ -27,15 +28,11 @@ def plot_command(
     title: str | None,
 ) -> int:
     """Draw what a query answers, or what a file of windows holds."""
-    ending = Path(output).suffix
-    if ending not in ENDINGS:
-        raise QueryError(f"-o takes a file that ends in {', '.join(ENDINGS)}, not {output!r}")
-    if not Path(output).absolute().parent.is_dir():
-        raise QueryError(f"-o {output}: there is no folder {Path(output).absolute().parent}")
+    ending = require_place(output, (*PICTURES, ".html"))
+    require_look(kind, theme)
     windows = _windows(what, events, key)
     if ending == ".html":
         from windrow.plots.pages import page_of
-        from windrow.plots.series import Series, fitting
 
         series = Series.of(windows, window, aggregate)
         shown = fitting(series) if kind == "auto" else kind

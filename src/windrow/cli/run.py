@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 import windrow
-from windrow.cli.inputs import query_of, sources
+from windrow.cli.inputs import query_of, require_place, schema_of
 from windrow.cli.tables import show
 from windrow.errors import QueryError
 
@@ -27,18 +28,28 @@ def run_command(
 ) -> int:
     """Run it and show what came out, or where it is."""
     write = None if output is None else writer(output)
+    as_csv = output == "-" or (output is not None and output.endswith(".csv"))
     begun = time.perf_counter()
     statements = sql_of(query)
     keys: tuple[str, ...] = ()
     if statements is None:
         file = query_of(query, key)
         keys = file.query.key
-        file.require_fit(sources(events)[0].schema)
+        schema = schema_of(events)
+        file.require_fit(schema)
+        if as_csv:
+            _require_csv(file.query.run(schema.empty_table()).schema, output)
         result = file.query.run(list(events), on_bad="divert" if divert else "raise")
     else:
         if key or divert:
             raise QueryError("--key and --divert are for files of queries: SQL says its keys itself")
-        result = windrow.sql(statements, **tables(events))
+        named = tables(events)
+        if as_csv:
+            empty = {name: schema_of(places).empty_table() for name, places in named.items()}
+            answer = windrow.sql(statements, **empty)
+            if not isinstance(answer, list):
+                _require_csv(answer.schema, output)
+        result = windrow.sql(statements, **named)
         if isinstance(result, list):
             raise QueryError("one statement is run at a time, and these are several")
     seconds = time.perf_counter() - begun
@@ -77,14 +88,22 @@ def writer(place: str) -> Any:
     """What writes a table to a file of this name; an error, before anything is computed, if nothing does."""
     if place == "-":
         return lambda table: _csv(table, sys.stdout.buffer)
-    ending = Path(place).suffix
     writers = {".parquet": _parquet, ".csv": _csv, ".arrow": _arrow, ".jsonl": _jsonl}
-    if ending not in writers:
-        raise QueryError(f"-o takes a file that ends in {', '.join(writers)}, or -, not {place!r}")
-    parent = Path(place).absolute().parent
-    if not parent.is_dir():
-        raise QueryError(f"-o {place}: there is no folder {parent}")
+    ending = require_place(place, writers, more=", or -")
     return lambda table: writers[ending](table, place)
+
+
+def _require_csv(schema: pa.Schema, output: str | None) -> None:
+    """An error, before anything is computed, for a column that CSV cannot hold."""
+    from pyarrow import csv
+
+    for field in schema:
+        try:
+            csv.write_csv(pa.schema([field]).empty_table(), pa.BufferOutputStream())
+        except pa.ArrowInvalid:
+            raise QueryError(
+                f"-o {output}: CSV cannot hold column {field.name!r}, which is {field.type}; .parquet, .arrow and .jsonl can"
+            ) from None
 
 
 def _parquet(table: pa.Table, place: Any) -> None:
@@ -110,7 +129,18 @@ def _jsonl(table: pa.Table, place: Any) -> None:
 
     with open(place, "w", encoding="utf-8") as file:
         for batch in table.to_batches(max_chunksize=1 << 14):
-            file.writelines(json.dumps(row, default=str) + "\n" for row in batch.to_pylist())
+            file.writelines(
+                json.dumps(_json(row), default=str, allow_nan=False) + "\n" for row in batch.to_pylist()
+            )
+
+
+def _json(value: Any) -> Any:
+    """A value as JSON can hold it, which has neither NaN nor infinity: these are null."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _json(part) for name, part in value.items()}
+    return [_json(part) for part in value] if isinstance(value, (list, tuple)) else value
 
 
 def _say(sentence: str) -> None:

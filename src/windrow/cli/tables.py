@@ -17,6 +17,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from windrow.plots.series import is_number
+from windrow.spec import answers_of
+
 BLOCKS = "▁▂▃▄▅▆▇█"
 # At most so many lines over time, and so many columns of each.
 LINES, POINTS = 24, 40
@@ -29,12 +32,10 @@ def show(result: pa.Table, key: Sequence[str], *, rows: int, lines: bool = True)
     console = Console(width=wide, highlight=False)
     shown = result.slice(0, rows)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, header_style="bold")
-    measured = [
-        f.name for f in result.schema if f.name not in (*key, "window", "start", "end", "op", "revision")
-    ]
-    numbers = {f.name for f in result.schema if _is_number(f.type)}
+    measured = answers_of(result.column_names, key)
+    numbers = {f.name for f in result.schema if is_number(f.type)}
     for name in result.column_names:
-        table.add_column(name, justify="right" if name in numbers else "left", no_wrap=name != "window")
+        table.add_column(Text(name), justify="right" if name in numbers else "left", no_wrap=name != "window")
     texts = [
         [_text(value, name in measured) for value in shown[name].to_pylist()] for name in shown.column_names
     ]
@@ -55,17 +56,12 @@ def _show_lines(console: Console, result: pa.Table, key: Sequence[str], names: S
     """How each aggregate goes over time, where these are not too many lines."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for heading in (*key, "window", "aggregate", "lowest", "over time", "highest"):
-        table.add_column(heading, justify="right" if heading == "lowest" else "left", no_wrap=True)
+        table.add_column(Text(heading), justify="right" if heading == "lowest" else "left", no_wrap=True)
     found = list(_over_time(result, key, names))
     for line in found:
         table.add_row(*line)
     if found:
         console.print(table)
-
-
-def _is_number(type_: pa.DataType) -> bool:
-    kinds = pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal
-    return any(is_kind(type_) for is_kind in kinds)
 
 
 def _text(value: Any, measured: bool) -> Text:
@@ -109,7 +105,7 @@ def _shaded(texts: list[Text], column: pa.ChunkedArray) -> list[Text]:
     return texts
 
 
-def _over_time(result: pa.Table, key: Sequence[str], names: Sequence[str]) -> Iterator[list[Text | str]]:
+def _over_time(result: pa.Table, key: Sequence[str], names: Sequence[str]) -> Iterator[list[Text]]:
     """A line of blocks for each key, window and aggregate that has more than two windows."""
     by = [*key, "window"]
     if not {*by, "start"} <= {*result.column_names}:  # SQL names columns as it likes
@@ -130,7 +126,8 @@ def _over_time(result: pa.Table, key: Sequence[str], names: Sequence[str]) -> It
             finite = values[np.isfinite(values)]
             if len(finite):
                 low, high = float(finite.min()), float(finite.max())
-                yield [*map(str, group.values()), name, _number(low), spark_line(values), _number(high)]
+                lowest, line, highest = Text(_number(low)), spark_line(values), Text(_number(high))
+                yield [*(Text(str(value)) for value in group.values()), Text(name), lowest, line, highest]
 
 
 def spark_line(values: np.ndarray, points: int = POINTS) -> Text:

@@ -10,11 +10,11 @@ from windrow.engine.binding import Binding
 from windrow.errors import DataError
 from windrow.expressions.formula import evaluate
 from windrow.options import OperatorOptions
-from windrow.spec import QuerySpec
+from windrow.spec import FINALITY, QuerySpec
 
 WINDOW_TYPE = pa.dictionary(pa.int32(), pa.string())
 CHANGES = [pa.field("op", pa.string()), pa.field("revision", pa.int64())]
-FINAL = pa.field("final", pa.bool_())
+FINAL = pa.field(FINALITY, pa.bool_())
 
 
 def changes_of(options: OperatorOptions) -> list[pa.Field]:

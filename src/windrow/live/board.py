@@ -159,6 +159,7 @@ class Dashboard:
             return
         for name in [name for name in self._zooms if name not in wanted]:
             self._operator.remove_window(name)
+            self.store.forget(name)
             del self._zooms[name]
         for name in sorted(wanted - self._zooms.keys()):
             try:

@@ -188,7 +188,7 @@ class _Page:
             if shown == chart.shown:
                 continue
             chart.shown = shown
-            lines = dict(islice(store.lines(name, chart.aggregate, low, high, columns).items(), MOST_KEYS))
+            lines = store.lines(name, chart.aggregate, low, high, columns, most=MOST_KEYS)
             if chart.window is None:
                 chart.figure.title.text = f"{chart.aggregate}, by {name.removeprefix(ZOOM)}"
             chart.source.data = {

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from windrow.live.board import Dashboard
 
@@ -38,5 +39,7 @@ def replay(
         if until():
             return
         board.process(batch)
-        board.advance(batch[column][-1])
+        newest = pc.max(batch[column])
+        if newest.is_valid:  # events without a time are bad, and come last
+            board.advance(newest)
         wait(max(0.0, begun + number / PACE - time.monotonic()))

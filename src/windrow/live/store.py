@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windrow.plots.series import key_labels, numbers_of, places_of
+from windrow.plots.series import is_number, key_labels, numbers_of, places_of
+from windrow.spec import answers_of
 
 # Rows of a window, and results that wait, at most.
 MOST_ROWS, MOST_WAITING = 200_000, 10_000
@@ -82,10 +82,12 @@ class _Track:
 
 
 class Store:
-    """What an operator has said. `put` is for the thread of the stream; all else is for the one thread that serves readers."""
+    """What an operator has said. `put` and `forget` are for the thread of the stream; all else is for the one that serves readers."""
 
     def __init__(self) -> None:
-        self._waiting: deque[pa.Table] = deque(maxlen=MOST_WAITING)
+        # Results, and names of windows that are gone.
+        self._waiting: deque[pa.Table | str] = deque(maxlen=MOST_WAITING)
+        self._versions = 0
         self._tracks: dict[str, _Track] = {}
         self.labels: list[str] = []
         self._codes: dict[str, int] = {}
@@ -96,10 +98,17 @@ class Store:
         if len(rows):
             self._waiting.append(rows)
 
+    def forget(self, name: str) -> None:
+        """A window is gone, and what came of it before."""
+        self._waiting.append(name)
+
     def drain(self) -> None:
         """Sort in what has come."""
         while self._waiting:
             table = self._waiting.popleft()
+            if isinstance(table, str):
+                self._tracks.pop(table, None)
+                continue
             names = table["window"].cast(pa.string())
             for name in names.unique().to_pylist():
                 self._take(name, table.filter(pc.equal(names, name)))
@@ -107,7 +116,7 @@ class Store:
     def _take(self, name: str, table: pa.Table) -> None:
         columns = table.column_names
         keys = columns[: columns.index("window")]
-        answers = [c for c in columns if c not in (*keys, "window", "start", "end", "op", "revision")]
+        answers = answers_of(columns, keys)
         numbers = {c: found for c in answers if (found := _numbers(table[c])) is not None}
         track = self._tracks.get(name)
         fields = [
@@ -131,12 +140,10 @@ class Store:
         values = np.column_stack(flat) if flat else np.empty((len(table), 0))
         track.chunks.append((known[codes], start, end, gone, values))
         track.rows = None
-        track.version += 1
+        # A window that is gone and comes back is another one.
+        self._versions += 1
+        track.version = self._versions
         self.low, self.high = min(self.low, start.min()), max(self.high, end.max())
-
-    def forget(self, name: str) -> None:
-        """A window is gone."""
-        self._tracks.pop(name, None)
 
     def version(self, name: str) -> int:
         """Changes with each new row of a window; 0 if there is none."""
@@ -149,16 +156,16 @@ class Store:
         return 0 if track is None else len(track.merged().key)
 
     def lines(
-        self, name: str, aggregate: str, low: float, high: float, columns: int
+        self, name: str, aggregate: str, low: float, high: float, columns: int, *, most: int | None = None
     ) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-        """For each key, the points of its line from `low` to `high`: at most four for each column of pixels."""
+        """For each key, or the first few, the points of its line from `low` to `high`: at most four for each column of pixels."""
         track = self._tracks.get(name)
         found: dict[str, tuple[np.ndarray, np.ndarray]] = {}
         if track is None or not low < high:
             return found
         rows = track.merged()
         parts = [i for i, f in enumerate(track.fields) if f == aggregate or f.rpartition(".")[0] == aggregate]
-        for key in np.unique(rows.key):
+        for key in np.unique(rows.key)[:most]:
             here = rows.of(int(key), low, high)
             start, end, values = rows.start[here], rows.end[here], rows.values[here][:, parts]
             if len(parts) == len(M4):
@@ -195,5 +202,4 @@ def _numbers(column: pa.ChunkedArray) -> list[np.ndarray] | None:
     type_ = column.type
     if pa.types.is_struct(type_) and {*M4} <= {f.name for f in type_}:
         return [numbers_of(pc.struct_field(column, part)) for part in M4]
-    kinds: tuple[Any, ...] = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
-    return [numbers_of(column)] if any(is_kind(type_) for is_kind in kinds) else None
+    return [numbers_of(column)] if is_number(type_) else None

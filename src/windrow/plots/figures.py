@@ -21,9 +21,7 @@ from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from windrow.errors import QueryError
-from windrow.plots.series import MOST_LINES, PALETTE, Series, fitting
-from windrow.wording import choices
+from windrow.plots.series import MOST_LINES, PALETTE, Series, fitting, require_look
 
 # More rows and lanes than that cannot be read.
 MOST_ROWS = 40
@@ -62,10 +60,7 @@ class Picture(Figure):
 
 def figure_of(series: Series, *, kind: str, theme: str, title: str | None) -> Figure:
     """As `plot`."""
-    if theme not in THEMES:
-        raise QueryError(f"theme cannot be {theme!r}{choices(theme, THEMES)}")
-    if kind != "auto" and kind not in KINDS:
-        raise QueryError(f"kind cannot be {kind!r}{choices(kind, ['auto', *KINDS])}")
+    require_look(kind, theme)
     if kind == "auto":
         kind = fitting(series)
     figure = KINDS[kind](series, THEMES[theme])
@@ -115,7 +110,7 @@ def _heatmap(series: Series, theme: Theme) -> Figure:
                 continue
             corners.append(_boxes(*line.cells(), row[line.key], 0.47))
             values.append(line.values)
-        shades = _shades(axes, np.concatenate(corners), np.concatenate(values), theme)
+        shades = _shades(axes, corners, values, theme)
         _scale(figure, axes, shades, aggregate, theme)
         _keys(axes, series, shown, theme)
         axes.set_title(window, loc="left", size=11, color=theme.ink, weight="bold")
@@ -138,7 +133,7 @@ def _bars(series: Series, theme: Theme) -> Figure:
                 place = row[line.key] + (j - (many - 1) / 2) * 0.8 / many
                 corners.append(_boxes(line.starts, line.ends, place, 0.36 / many))
                 values.append(line.values)
-    shades = _shades(axes, np.concatenate(corners), np.concatenate(values), theme)
+    shades = _shades(axes, corners, values, theme)
     _scale(figure, axes, shades, aggregate, theme)
     _keys(axes, series, shown, theme)
     names = " above ".join(series.windows)
@@ -187,7 +182,10 @@ def _boxes(starts: np.ndarray, ends: np.ndarray, place: float, half: float) -> n
     return np.stack([np.column_stack(corner) for corner in corners], axis=1)
 
 
-def _shades(axes: Any, corners: np.ndarray, values: np.ndarray, theme: Theme) -> PolyCollection:
+def _shades(axes: Any, boxes: list[np.ndarray], numbers: list[np.ndarray], theme: Theme) -> PolyCollection:
+    # A window may have none of the keys that are shown.
+    corners = np.concatenate([np.empty((0, 4, 2)), *boxes])
+    values = np.concatenate([np.empty(0), *numbers])
     seen = np.isfinite(values)
     known = values[seen] if seen.any() else np.zeros(1)
     shades = PolyCollection(

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from windrow.errors import QueryError
+from windrow.spec import answers_of
 from windrow.wording import choices
 
 _MILLISECONDS = {"s": 1e3, "ms": 1.0, "us": 1e-3, "ns": 1e-6}
@@ -20,8 +21,8 @@ DAY = 86_400_000.0
 MOST_LINES = 8
 # Colours of keys, for light and for dark paper.
 PALETTE = ("#3d85b0", "#d1495b", "#c08a1e", "#3c9d62", "#9068bd", "#c0683d", "#4a9c9c", "#858b3a")
-# Edges of windows; columns of a changelog that are no answers.
-_EDGES = ("window", "start", "end", "op", "revision")
+# Kinds of pictures and themes, beside "auto" for both.
+KINDS, THEMES = ("lines", "heatmap", "bars"), ("light", "dark")
 
 
 @dataclass(frozen=True)
@@ -87,8 +88,8 @@ class Series:
         if not len(table):
             raise QueryError("there is no window to draw")
         keys = tuple(names[: names.index("window")])
-        answers = [name for name in names if name not in (*keys, *_EDGES)]
-        drawable = [name for name in answers if _is_number(table.schema.field(name).type)]
+        answers = answers_of(names, keys)
+        drawable = [name for name in answers if is_number(table.schema.field(name).type)]
         there = table["window"].unique().to_pylist()
         windows = _chosen(window, there, what="window")
         aggregates = _chosen(aggregate, answers, what="aggregate") if aggregate is not None else drawable
@@ -187,13 +188,23 @@ def fitting(series: Series) -> str:
     return "heatmap" if len(series.labels) > MOST_LINES else "lines"
 
 
-def _is_number(type_: pa.DataType) -> bool:
+def is_number(type_: pa.DataType) -> bool:
+    """Whether values of a type can be drawn."""
     kinds = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
     return any(is_kind(type_) for is_kind in kinds)
 
 
+def require_look(kind: str, theme: str) -> None:
+    """An error if there is no such kind of picture, or no such theme."""
+    for what, name, known in (("theme", theme, THEMES), ("kind", kind, KINDS)):
+        if name not in ("auto", *known):
+            raise QueryError(f"{what} cannot be {name!r}{choices(name, ['auto', *known])}")
+
+
 def _chosen(names: str | Sequence[str] | None, there: Sequence[str], *, what: str) -> list[str]:
     asked = list(there) if names is None else [names] if isinstance(names, str) else list(names)
+    if names is not None and not asked:
+        raise QueryError(f"{what}=[] leaves nothing to draw; without it, all are drawn")
     for name in asked:
         if name not in there:
             raise QueryError(f"there is no {what} {name!r}{choices(name, there)}")
@@ -213,10 +224,20 @@ def key_labels(table: pa.Table, keys: Sequence[str]) -> tuple[list[str], np.ndar
     columns = []
     for name in keys:
         column = _decoded(table[name])
-        columns.append(pc.fill_null(column.cast(pa.string()), "null"))
+        columns.append(pc.fill_null(_written(column), "null"))
     joined = pc.binary_join_element_wise(*columns, " · ") if len(columns) > 1 else columns[0]
     encoded = joined.combine_chunks().dictionary_encode()
     return encoded.dictionary.to_pylist(), np.asarray(encoded.indices)
+
+
+def _written(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Values as texts; bytes that are no text as Python writes them."""
+    kinds = (pa.types.is_binary, pa.types.is_large_binary, pa.types.is_fixed_size_binary)
+    if not any(is_kind(column.type) for is_kind in kinds):
+        return column.cast(pa.string())
+    encoded = column.combine_chunks().dictionary_encode()
+    texts = [value.decode("utf-8", "backslashreplace") for value in encoded.dictionary.to_pylist()]
+    return pa.chunked_array([pa.array(texts, pa.string()).take(encoded.indices)])
 
 
 def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
