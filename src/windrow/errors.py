@@ -5,6 +5,7 @@
     |-- DataError           a row cannot be processed: names column, row and value
     |-- LimitError          a stated limit on state would be passed
     |-- StateError          a snapshot is damaged, foreign or of another version; a call was interrupted half-way
+    |   `-- UndescribedError    it is sound, and needs something that is not in it
     `-- UserFunctionError   a function of the user's own raised: names it and the row
 
 An error leaves the operator as it was before the call: nothing is half applied.
@@ -51,6 +52,10 @@ class StateError(WindrowError, ValueError):
 
     A snapshot that is truncated, corrupted, foreign or too new, or what a call has left that was interrupted half-way.
     """
+
+
+class UndescribedError(StateError):
+    """A state that is sound and cannot be read without something that is not in it, such as a function of the user's own."""
 
 
 class UserFunctionError(WindrowError, RuntimeError):

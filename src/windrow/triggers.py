@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from windrow.durations import Duration, DurationLike, parse_duration
-from windrow.errors import QueryError, StateError
+from windrow.errors import QueryError, StateError, UndescribedError
 from windrow.expressions.building import shown, sources_of
 from windrow.windows.predicate import Predicate, PredicateLike, parse_predicate
 
@@ -213,7 +213,7 @@ def trigger_of(said: Any, known: str | Trigger) -> str | Trigger:
         case ["when", text, False]:
             if isinstance(known, When) and known.said == text:
                 return known
-            raise StateError(
+            raise UndescribedError(
                 f"rows came early when {text}, and a snapshot holds conditions that are text alone: say emit= as it was"
             )
     raise StateError(f"the snapshot has an emit of {said!r}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import test_golden_checkpoints as golden
 from restarting import steps
@@ -14,7 +15,8 @@ import windrow as wr
 from windrow.cli.doctor import DAMAGED, WAITS
 from windrow.errors import QueryError
 from windrow.spark import state
-from windrow.spark.doctor import Diagnosis, examine
+from windrow.spark.checkpoint import Checkpoint, SavedBucket, Stateful
+from windrow.spark.doctor import Diagnosis, _state, examine
 
 STEPS = steps(4)
 
@@ -120,3 +122,71 @@ def test_a_folder_that_is_no_checkpoint_is_refused(spark: Any, tmp_path: Path) -
 def test_what_is_damaged_comes_last() -> None:
     assert str(Diagnosis(["a"], ["b"], ["c"])) == "a\nwaits: b\ndamaged: c"
     assert len({0, DAMAGED, WAITS, 2}) == 4
+
+
+def told(query: wr.Query, *, by: wr.Query | None = None, **options: Any) -> Diagnosis:
+    """What is said of a state of one bucket, in which two events are."""
+    operator = query.operator(**options)
+    operator.process(pa.table({"ts": [1, 2], "te": [3, 4], "x": [2**62, 1]}))
+    snapshot = operator.snapshot()
+    packed = len(snapshot).to_bytes(8, "little") + pa.compress(snapshot, codec="lz4", asbytes=True)
+    bucket, found = SavedBucket(0), Diagnosis()
+    bucket.head.value = (state.FORMAT, "plan 1", "stream", 1, "t", 1, "t", len(packed), 1, 0, 0)
+    bucket.base.values[(0,)] = (packed,)
+    known = Checkpoint(Path(), {}, {}, ())
+    _state(known, Stateful(0, "ours", 1, True), [bucket], 5, by, found)
+    return found
+
+
+COUNT = {"n": wr.count()}
+PLAIN = wr.query(time="ts", windows={"w": wr.tumbling(10)}, aggregates=COUNT)
+SESSIONS = wr.query(time="ts", windows={"a": wr.session(2), "b": wr.session(5)}, aggregates=COUNT)
+SPANS = wr.query(time=wr.span("ts", "te"), windows={"w": wr.tumbling(10)}, aggregates=COUNT)
+OWN = wr.query(time="ts", windows={"w": wr.threshold(lambda x: x > 0)}, aggregates=COUNT)
+SQUARES = wr.query(
+    time="ts",
+    windows={"w": wr.tumbling(10)},
+    aggregates={"s": wr.sum("x")},
+    select={"square": wr.expr("s * s")},
+)
+
+
+@pytest.mark.parametrize(
+    ("query", "by", "options"),
+    [
+        (PLAIN, None, {"mode": "update", "emit": wr.each_batch()}),
+        (PLAIN, None, {"mode": "update", "emit": wr.when("n > 1")}),
+        (SQUARES, None, {}),
+        (SQUARES, SQUARES, {}),
+        (SPANS, SPANS, {}),
+        (OWN, OWN, {}),
+    ],
+)
+def test_whatever_a_stream_gives_out_and_when_its_open_windows_are_counted(
+    query: wr.Query, by: wr.Query | None, options: dict[str, Any]
+) -> None:
+    found = told(query, by=by, **options)
+    assert found.damaged == found.untold == found.waits == []
+    assert "window 'w': 1 open" in str(found)
+
+
+@pytest.mark.parametrize(
+    ("query", "by", "options", "said"),
+    [
+        (OWN, None, {}, "the state needs functions that are not in it"),
+        (SPANS, None, {}, "the time was [ts, te), is [ts, te) with other options"),
+        (PLAIN, SPANS, {}, "the time was ts, is [ts, te)"),
+        (SPANS, SPANS, {"mode": "update"}, "which windows are open: the mode was update"),
+        (SESSIONS, None, {"mode": "update"}, "which windows are open: the mode was update"),
+        (PLAIN, None, {"emit": wr.each_batch(discarding=True)}, "which windows are open: its rows add up"),
+        (PLAIN, None, {"mode": "update", "emit": wr.when(lambda n: n > 1)}, "rows came early when"),
+    ],
+)
+def test_what_the_state_does_not_tell_is_no_damage(
+    query: wr.Query, by: wr.Query | None, options: dict[str, Any], said: str
+) -> None:
+    found = told(query, by=by, **options)
+    assert found.damaged == []
+    (untold,) = found.untold
+    assert said in untold
+    assert f"cannot be told: {untold}" in str(found)

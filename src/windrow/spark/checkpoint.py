@@ -20,8 +20,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from windrow.aggregates.count import count
+from windrow.engine.intake.projection import projected
+from windrow.engine.snapshot.description import require_compatible
 from windrow.engine.snapshot.format import described_query
-from windrow.errors import QueryError, StateError
+from windrow.errors import QueryError, StateError, UndescribedError
 from windrow.options import OperatorOptions
 from windrow.spark.state import Bucket, Head, snapshot_of
 from windrow.spark.task import Task
@@ -194,8 +196,13 @@ class SavedBucket:
 
     def operator(self, query: QuerySpec | None = None) -> Operator:
         """The operator, as it was when the last micro-batch had finished; `query` if it has functions of the user's own."""
-        spec = query if query is not None else self._shell()
-        about = self.about
+        about, spec = self.about, self._shell() if query is None else replace(projected(query), ordered=False)
+        try:
+            require_compatible(self.description, spec)
+        except StateError as problem:
+            raise UndescribedError(
+                f"{problem}; it can be read with the query of the stream, in Python, by `query=`"
+            ) from None
         found: Operator = self.bucket(spec, about.plan, self.buckets).operator
         return found
 
@@ -205,7 +212,7 @@ class SavedBucket:
         head = self.about
         known = described_query(snapshot_of(self.number, head, self.base)) if head.chunks else None
         if known is None:
-            raise StateError(
+            raise UndescribedError(
                 "the state does not describe its query: it is of an operator over policy windows, or of an earlier version of windrow. "
                 "The latter describes it after one more micro-batch"
             )
@@ -217,7 +224,7 @@ class SavedBucket:
         specs = [*about["windows"].values(), *about["aggregates"].values()]
         own = [entry["text"] for entry in specs if entry["is"] in OWN_FUNCTIONS or _has_predicate(entry)]
         if own:
-            raise StateError(
+            raise UndescribedError(
                 f"the state needs functions that are not in it ({', '.join(own)}): give the query, in Python, by `query=`"
             )
         name = "windrow reads"

@@ -17,8 +17,9 @@ import pyarrow.compute as pc
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 
-from windrow.errors import StateError
+from windrow.errors import StateError, UndescribedError, WindrowError
 from windrow.spark.checkpoint import PARTITIONS, Checkpoint, SavedBucket, Stateful, saved_buckets
+from windrow.triggers import CLOSE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,14 +30,20 @@ if TYPE_CHECKING:
 
 @dataclass
 class Diagnosis:
-    """Sentences: what there is (`facts`), what the stream waits for (`waits`), and what is `damaged`."""
+    """Sentences: what there is (`facts`), what the stream waits for (`waits`), what is `damaged`, and what the state does not tell (`untold`)."""
 
     facts: list[str] = field(default_factory=list)
     waits: list[str] = field(default_factory=list)
     damaged: list[str] = field(default_factory=list)
+    untold: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        marks = (("", self.facts), ("waits: ", self.waits), ("damaged: ", self.damaged))
+        marks = (
+            ("", self.facts),
+            ("cannot be told: ", self.untold),
+            ("waits: ", self.waits),
+            ("damaged: ", self.damaged),
+        )
         return "\n".join(mark + sentence for mark, sentences in marks for sentence in sentences)
 
 
@@ -158,7 +165,11 @@ def _state(
     )
     if saved[0].buckets and saved[0].buckets != len(saved):
         found.damaged.append(f"{name} has {len(saved)} of {saved[0].buckets} buckets")
-    operators = [bucket.operator(query) for bucket in saved]
+    try:
+        operators = [bucket.operator(query) for bucket in saved]
+    except UndescribedError as problem:
+        found.untold.append(f"{name}: {problem}")
+        return
     metrics = [each.metrics() for each in operators]
     keys, events, late, bad, pending = (
         sum(getattr(each, what) for each in metrics) for what in ("keys", "events", "late", "bad", "pending")
@@ -167,7 +178,12 @@ def _state(
         f"{name}: {keys:,} keys; {events:,} events (or slices of them), {late:,} late and {bad:,} bad since the state began; "
         f"{pending:,} events wait for their order"
     )
-    for window, (count, oldest) in sorted(_open(operators).items()):
+    try:
+        still = _open(operators)
+    except WindrowError as problem:
+        found.untold.append(f"{name}: which windows are open: {problem}")
+        return
+    for window, (count, oldest) in sorted(still.items()):
         text = f"window {window!r}: {count:,} open"
         if oldest is not None:
             text += f", of which the first ends at {_shown(oldest)}{_wait(oldest, mark, operators[0])}"
@@ -179,8 +195,13 @@ def _open(operators: list[Operator]) -> dict[str, tuple[int, Any]]:
     counts: dict[str, int] = dict.fromkeys(operators[0].query.windows, 0)
     first: dict[str, Any] = defaultdict(lambda: None)
     for operator in operators:
-        if operator.settings.mode == "update":
-            operator.reconfigure(replace(operator.settings, mode="append"))
+        settings = operator.settings
+        if settings.trigger is not None and settings.trigger.discarding:
+            raise UndescribedError(
+                f"its rows add up ({settings.trigger}, discarding), and the state holds only what came since the last look"
+            )
+        if settings.mode == "update":
+            operator.reconfigure(replace(settings, mode="append", emit=CLOSE))
         rows = operator.finish()
         for name in counts:
             ends = rows.filter(pc.equal(rows["window"], name))["end"]
