@@ -197,5 +197,6 @@ def _functions(module: Any) -> dict[str, Callable[..., Any]]:
     return {name.rstrip("_"): getattr(module, name) for name in names}
 
 
-WINDOWS = _functions(windows)
+# A file says what is run; windows without ends of their own are asked at points, in Python.
+WINDOWS = {name: make for name, make in _functions(windows).items() if name not in ("around", "trailing")}
 AGGREGATES = _functions(aggregates)
