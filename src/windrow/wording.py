@@ -1,8 +1,9 @@
-"""Parts of messages: articles, and the name that was probably meant by one that does not exist."""
+"""Parts of messages: articles, numbers, and the name that was probably meant by one that does not exist."""
 
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Iterable
 
 # What other libraries call them, where spelling alone does not lead there.
@@ -90,3 +91,18 @@ def choices(name: object, known: Iterable[str]) -> str:
     names = list(known)
     meant = did_you_mean(name, names)
     return f"{meant} Choose from {', '.join(names)}" if meant else f"; choose from {', '.join(names)}"
+
+
+def number_text(value: float) -> str:
+    """A number as a person reads it: six digits, and no more.
+
+    >>> [number_text(value) for value in (1234567.0, 0.25, 0.00123, 2.5e13)]
+    ['1,234,567', '0.25', '0.0012', '2.5e+13']
+    """
+    if not math.isfinite(value):
+        return str(value)
+    if value and not 1e-4 <= abs(value) < 1e12:
+        return f"{value:.4g}"
+    digits = max(0, 5 - math.floor(math.log10(abs(value)))) if value else 0
+    text = f"{value:,.{min(digits, 4)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text

@@ -226,6 +226,18 @@ def test_what_came_of_a_window_that_is_gone_is_forgotten() -> None:
     assert live.store.version(name) > before[1]
 
 
+def test_small_numbers_are_not_shown_as_zeros() -> None:
+    query = wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"x": wr.sum("x")})
+    live = Dashboard(query.operator(), title="test")
+    live.process(pa.table({"ts": [1, 7, 12], "x": [0.0012, None, 12_345.0]}))
+    live.finish()
+    live.store.drain()
+    document = Document()
+    fill(document, live)
+    shown = document.get_model_by_name("tables").text
+    assert [value in shown for value in (">0.0012<", ">-<", ">12,345<")] == [True] * 3
+
+
 def test_the_stream_gets_the_rows_that_it_would_get_unwatched() -> None:
     live, plain, table = (
         board(lateness="1 day", mode="update"),

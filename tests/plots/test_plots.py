@@ -299,6 +299,12 @@ def test_a_window_may_have_none_of_the_keys_that_are_shown(kind: str) -> None:
     assert len(wr.plot(table, kind=kind).axes) >= 1
 
 
+def test_windows_that_end_together_are_boxes_from_their_starts() -> None:
+    table = pa.table({"window": ["w", "w"], "start": [0, 2], "end": [5, 5], "n": [1, 2]})
+    (line,) = Series.of(table, None, None).lines("n", "w")
+    assert [edges.tolist() for edges in line.cells()] == [[0, 2], [5, 5]]
+
+
 def test_a_choice_of_nothing_is_refused() -> None:
     with pytest.raises(wr.QueryError, match=r"window=\[\] leaves nothing to draw"):
         wr.plot(windows_of(n=[1]), window=[])

@@ -19,6 +19,7 @@ from rich.text import Text
 
 from windrow.plots.series import is_number
 from windrow.spec import answers_of
+from windrow.wording import number_text
 
 BLOCKS = "▁▂▃▄▅▆▇█"
 # At most so many lines over time, and so many columns of each.
@@ -68,7 +69,7 @@ def _text(value: Any, measured: bool) -> Text:
     if value is None:
         return Text("-", style="dim")
     if isinstance(value, float):
-        return Text(_number(value))
+        return Text(number_text(value))
     if isinstance(value, int) and not isinstance(value, bool) and measured:
         return Text(f"{value:,}")
     if isinstance(value, datetime):
@@ -77,17 +78,6 @@ def _text(value: Any, measured: bool) -> Text:
         shown = str(value)
         return Text(shown if len(shown) <= 40 else shown[:39] + "…")
     return Text(str(value))
-
-
-def _number(value: float) -> str:
-    """A number as a person reads it: six digits, and no more."""
-    if not math.isfinite(value):
-        return str(value)
-    if value and not 1e-4 <= abs(value) < 1e12:
-        return f"{value:.4g}"
-    digits = max(0, 5 - math.floor(math.log10(abs(value)))) if value else 0
-    text = f"{value:,.{min(digits, 4)}f}"
-    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def _shaded(texts: list[Text], column: pa.ChunkedArray) -> list[Text]:
@@ -126,7 +116,7 @@ def _over_time(result: pa.Table, key: Sequence[str], names: Sequence[str]) -> It
             finite = values[np.isfinite(values)]
             if len(finite):
                 low, high = float(finite.min()), float(finite.max())
-                lowest, line, highest = Text(_number(low)), spark_line(values), Text(_number(high))
+                lowest, line, highest = Text(number_text(low)), spark_line(values), Text(number_text(high))
                 yield [*(Text(str(value)) for value in group.values()), Text(name), lowest, line, highest]
 
 

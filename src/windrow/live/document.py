@@ -23,6 +23,7 @@ from bokeh.models import ColumnDataSource, Div, HoverTool, Range1d, Toggle
 from windrow.aggregates.m4 import M4
 from windrow.live.board import ZOOM, Dashboard, State, zoom
 from windrow.plots.pages import TEMPLATE, chart_of, colour
+from windrow.wording import number_text
 
 # In milliseconds: how often charts and texts are brought up to date.
 CHARTS, TEXTS = 100, 500
@@ -271,7 +272,9 @@ class _Page:
             "<tr>"
             + (f"<td>{escape(key)}</td>" if state.query.key else "")
             + f"<td>{place(start)}</td><td>{place(end)}</td>"
-            + "".join(f'<td class="n">{_value(v)}</td>' for v in values.values())
+            + "".join(
+                f'<td class="n">{number_text(v) if np.isfinite(v) else "-"}</td>' for v in values.values()
+            )
             + "</tr>"
             for key, start, end, values in rows
         )
@@ -321,7 +324,3 @@ def _lag(watermark: Any, newest: Any) -> str:
         return "-"
     zero: Callable[[], Any] = type(behind)
     return str(behind) if behind > zero() else "0"
-
-
-def _value(value: float) -> str:
-    return "-" if not np.isfinite(value) else f"{value:,.0f}" if value == round(value) else f"{value:,.2f}"

@@ -52,6 +52,8 @@ class Line:
         if not self.overlapping:
             return self.starts, self.ends
         steps = np.diff(self.ends)
+        if not (steps > 0).any():
+            return self.starts, self.ends
         step = float(np.median(steps[steps > 0]))
         return np.maximum(np.concatenate([[-np.inf], self.ends[:-1]]), self.ends - step), self.ends
 
