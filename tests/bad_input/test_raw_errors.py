@@ -197,3 +197,25 @@ def test_what_is_not_there_cannot_be_removed(method):
     )
     with pytest.raises(wr.QueryError, match=r"there is no (window|aggregate) '(minut|totl)'; did you mean"):
         getattr(asked.operator(), method)("minut" if method == "remove_window" else "totl")
+
+
+TRAILING = wr.query(time="ts", windows={"w": wr.trailing(5)}, aggregates={"n": wr.count()})
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: TRAILING.at([]),
+        lambda: TRAILING.at(pa.table({"ts": [1]}), []),
+        lambda: wr.query(time="ts", windows={"w": wr.tumbling(5)}, aggregates={"n": wr.count()}).label([]),
+    ],
+)
+def test_a_list_without_rows_has_no_columns(ask):
+    with pytest.raises(wr.QueryError, match="a list without rows has no columns"):
+        ask()
+
+
+def test_an_integer_that_is_too_large_for_arrow_is_refused():
+    for events in ([{"ts": 2**70}], {"ts": [2**70]}):
+        with pytest.raises(wr.QueryError, match="rows of Python do not make a table"):
+            TRAILING.at(events)

@@ -330,3 +330,31 @@ def test_windows_of_order_agree_on_a_stream_of_files(data, tmp_path_factory):
         patch.setattr(ordering, "BLOCK", 2)
         found = query.run(folder, memory=data.draw(st.sampled_from([1, 4_000])))
     assert_same(answers(query, table), found, ulps=64)
+
+
+COUNT = wr.query(time="t", windows={"w": wr.tumbling(10)}, aggregates={"n": wr.count()})
+
+
+def test_hidden_files_of_a_folder_are_no_events(tmp_path):
+    rows = pa.table({"t": [1]})
+    for name in ("a/x.parquet", ".y.parquet", "_z.parquet", "_temporary/0/x.parquet", "a/.hidden/x.parquet"):
+        (tmp_path / "_out" / name).parent.mkdir(parents=True, exist_ok=True)
+        parquet.write_table(rows, tmp_path / "_out" / name)
+    assert COUNT.run(tmp_path / "_out")["n"].to_pylist() == [1]
+
+
+@pytest.mark.parametrize("memory", ["1 GB", "1 B"])
+def test_a_file_without_values_has_the_types_of_the_others(memory, tmp_path):
+    for name, text in {"a": "t,x\n", "b": "t,x\n1,5\n2,6\n", "c": "t,x\n", "d": "t,x\n3,\n"}.items():
+        (tmp_path / f"{name}.csv").write_text(text)
+    query = wr.query(time="t", windows={"w": wr.tumbling(10)}, aggregates={"s": wr.sum("x"), "n": wr.count()})
+    for events in (tmp_path, [tmp_path, pa.table({"t": pa.nulls(0), "x": pa.nulls(0)})]):
+        assert query.run(events, memory=memory).select(["s", "n"]).to_pylist() == [{"s": 11, "n": 3}]
+    assert len(query.label(tmp_path)) == 3
+
+
+def test_a_lazy_frame_without_values_has_the_types_of_the_others(tmp_path):
+    frames = [polars.LazyFrame({"t": [None], "x": ["a"]}), polars.LazyFrame({"t": [1], "x": ["b"]})]
+    with pytest.raises(wr.DataError, match="row 0"):
+        COUNT.run(frames)
+    assert COUNT.run([frames[0].head(0), frames[1]])["n"].to_pylist() == [1]

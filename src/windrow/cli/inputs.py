@@ -10,7 +10,7 @@ from types import MappingProxyType
 import pyarrow as pa
 
 from windrow.errors import QueryError
-from windrow.inputs.sources import Source, require_alike, sources_of
+from windrow.inputs.sources import Source, alike, sources_of
 from windrow.pipelines.queries import QueryFile, load_query
 from windrow.spec import refuse_name_clashes
 
@@ -41,7 +41,7 @@ def table_of(places: Sequence[str], columns: Sequence[str] | None = None) -> pa.
     """The rows of files, of all columns or of some."""
     found = sources(places)
     names = tuple(found[0].schema.names if columns is None else columns)
-    require_alike(found, names)
+    found = alike(found, names)
     schema = pa.schema([found[0].schema.field(name) for name in names])
     return pa.Table.from_batches((batch.select(names) for s in found for batch in s.batches(names)), schema)
 

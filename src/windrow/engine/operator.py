@@ -29,7 +29,7 @@ from windrow.engine.engines import engines_for
 from windrow.engine.functions.store_compatibility import has_exact_inverse, require_pairings
 from windrow.engine.intake.bad_rows import Bounds, Intake
 from windrow.engine.intake.batches import EventBatch, PartialBatch
-from windrow.engine.intake.columns import batches, ticks_of
+from windrow.engine.intake.columns import batches, ticks_of, viewless_schema
 from windrow.engine.intake.projection import REASON, Projection, projection_of, rows_of
 from windrow.engine.metrics import Metrics
 from windrow.engine.operator_state import OperatorState
@@ -342,6 +342,7 @@ class Operator(OperatorState):
 
     def prepare(self, schema: pa.Schema) -> None:
         """Fit the query to the types of a table, or check that these are the types it was fitted to."""
+        schema = viewless_schema(schema)
         if self.projection is not None:
             self.projection.require_new_names(schema)
             schema = self.projection.schema(schema)

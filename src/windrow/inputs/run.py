@@ -19,14 +19,15 @@ import numpy as np
 import pyarrow as pa
 
 from windrow.engine import bounded
-from windrow.engine.intake.columns import batches, takeable, ticks_of, without_views
+from windrow.engine.intake.columns import as_table as table_of
+from windrow.engine.intake.columns import takeable, ticks_of, viewless
 from windrow.engine.operator import Operator
 from windrow.engine.results import joined, with_selected
 from windrow.errors import DataError, QueryError, UserFunctionError
 from windrow.expressions.building import is_computed
 from windrow.inputs.ordering import Rows, Survey, merged, most_waiting, parted
 from windrow.inputs.progress import Progress
-from windrow.inputs.sources import Source, require_alike, sources_of
+from windrow.inputs.sources import Source, alike, sources_of
 from windrow.measure import Measure
 from windrow.options import OperatorOptions, RunOptions
 from windrow.schema import require_columns
@@ -52,14 +53,14 @@ def as_table(events: Any, columns: tuple[str, ...] | None = None) -> pa.Table:
     """These columns of all events, or all columns."""
     found = sources_of(events)
     if found is None:
-        table = pa.Table.from_batches(batches(events))
+        table = table_of(events)
         names = tuple(table.column_names) if columns is None else columns
         require_columns(table.schema, names)
-        return without_views(table.select(list(names))).combine_chunks()
+        return table.select(list(names))
     names = tuple(found[0].schema.names) if columns is None else columns
-    require_alike(found, names)
-    tables = [pa.Table.from_batches(source.batches(names)) for source in found]
-    return without_views(pa.concat_tables(tables)).combine_chunks()
+    found = alike(found, names)
+    tables = [pa.Table.from_batches(map(viewless, source.batches(names))) for source in found]
+    return pa.concat_tables(tables).combine_chunks()
 
 
 def _over_data(query: QuerySpec, events: Any, options: RunOptions, progress: Progress) -> pa.Table:
@@ -82,11 +83,10 @@ class _Run:
         self, query: QuerySpec, sources: Sequence[Source], options: RunOptions, progress: Progress
     ) -> None:
         self.query = query
-        self.sources = sources
         self.options = options
         self.progress = progress
         self.columns = query.source_columns
-        require_alike(sources, self.columns)
+        self.sources = alike(sources, self.columns)
         self.operator = Operator(replace(query, select=NOTHING), OperatorOptions(on_bad=options.on_bad))
 
     def answer(self) -> pa.Table:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -62,6 +62,9 @@ class Source(Protocol):
     def count_rows(self) -> int | None:
         """How many rows there are, if that is known without reading them."""
 
+    def typed(self, schema: pa.Schema) -> Source:
+        """The same rows; where columns have no type of their own, they have that of this schema."""
+
 
 @dataclass(frozen=True)
 class Scanned:
@@ -77,6 +80,7 @@ class Scanned:
         options: dict[str, Any] = {"columns": list(columns), "batch_size": ROWS}
         if isinstance(self.data, dataset.Fragment):
             options["schema"] = self.schema
+        wanted = pa.schema([self.schema.field(name) for name in columns])
         parts = [self.data]
         if isinstance(self.data, dataset.ParquetFileFragment):
             # One after the other: else pyarrow reads on, far ahead of who takes the rows.
@@ -84,7 +88,8 @@ class Scanned:
             options["fragment_scan_options"] = dataset.ParquetFragmentScanOptions(pre_buffer=False)
         try:
             for part in parts:
-                yield from part.scanner(**options).to_batches()
+                for batch in part.scanner(**options).to_batches():
+                    yield batch if batch.schema.types == wanted.types else batch.cast(wanted)
         except (pa.ArrowInvalid, pa.ArrowTypeError, OSError) as problem:
             raise QueryError(f"{self.name} cannot be read: {problem}") from problem
 
@@ -93,6 +98,9 @@ class Scanned:
 
         known = (dataset.ParquetFileFormat, dataset.IpcFileFormat)
         return int(self.data.count_rows()) if isinstance(getattr(self.data, "format", None), known) else None
+
+    def typed(self, schema: pa.Schema) -> Source:
+        return replace(self, schema=schema)
 
 
 @dataclass(frozen=True)
@@ -105,10 +113,15 @@ class Lazy:
 
     def batches(self, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
         for part in self.frame.select(columns).collect_batches(chunk_size=ROWS, maintain_order=True):
-            yield from part.to_arrow().to_batches()
+            table = part.to_arrow()
+            wanted = pa.schema([self.schema.field(name) for name in columns])
+            yield from (table if table.schema == wanted else table.cast(wanted)).to_batches()
 
     def count_rows(self) -> int | None:
         return None
+
+    def typed(self, schema: pa.Schema) -> Source:
+        return replace(self, schema=schema)
 
 
 @dataclass(frozen=True)
@@ -127,6 +140,9 @@ class InMemory:
 
     def count_rows(self) -> int | None:
         return len(self.table)
+
+    def typed(self, schema: pa.Schema) -> Source:
+        return replace(self, table=self.table.cast(schema))
 
 
 def sources_of(events: Any) -> list[Source] | None:
@@ -162,7 +178,7 @@ def _files(path: str | os.PathLike[str]) -> list[Source]:
     """The files of a path, a pattern or a folder, by name."""
     text = os.fspath(path)
     if os.path.isdir(text):
-        found = sorted(str(p) for p in Path(text).rglob("*") if p.is_file() and _ending(p.name) in FORMATS)
+        found = sorted(str(p) for p in Path(text).rglob("*") if _is_of_events(p, Path(text)))
     elif os.path.exists(text):
         found = [text]
     else:
@@ -173,6 +189,12 @@ def _files(path: str | os.PathLike[str]) -> list[Source]:
             what = "there is no file of events in"
         raise QueryError(f"{what} {text!r}")
     return [source for each in found for source in _of_dataset(_opened(each))]
+
+
+def _is_of_events(path: Path, folder: Path) -> bool:
+    """Whether this is a file of events, and not one that is hidden or, as `_temporary/..`, of whoever writes the folder."""
+    is_shown = not any(part.startswith(("_", ".")) for part in path.relative_to(folder).parts)
+    return is_shown and _ending(path.name) in FORMATS and path.is_file()
 
 
 def _ending(name: str) -> str:
@@ -212,15 +234,28 @@ def _of_dataset(data: Any) -> list[Source]:
     return [Scanned(getattr(each, "path", None) or "the dataset", data.schema, each) for each in found]
 
 
-def require_alike(sources: Sequence[Source], columns: tuple[str, ...]) -> None:
-    """All sources have all columns, and of the same types."""
-    first = sources[0]
+def alike(sources: Sequence[Source], columns: tuple[str, ...]) -> list[Source]:
+    """The sources with these columns of one type in all of them; an error if that is not so.
+
+    A column that has no value in a source, as in a CSV file of a header alone, has the type that it has in others.
+    """
     for source in sources:
         try:
             require_columns(source.schema, columns)
         except QueryError as problem:
             raise QueryError(f"{source.name}: {problem}") from None
-        for column in columns:
-            old, new = first.schema.field(column).type, source.schema.field(column).type
-            if old != new:
-                raise QueryError(f"column {column!r} is {old} in {first.name} and {new} in {source.name}")
+    typed = list(sources)
+    for column in columns:
+        types = [source.schema.field(column).type for source in sources]
+        first = next((i for i, type_ in enumerate(types) if not pa.types.is_null(type_)), 0)
+        for i, type_ in enumerate(types):
+            if type_ == types[first]:
+                continue
+            if not pa.types.is_null(type_):
+                raise QueryError(
+                    f"column {column!r} is {types[first]} in {sources[first].name} and {type_} in {sources[i].name}"
+                )
+            schema = typed[i].schema
+            place = schema.get_field_index(column)
+            typed[i] = typed[i].typed(schema.set(place, pa.field(column, types[first])))
+    return typed

@@ -19,15 +19,16 @@ from windrow.measure import Measure
 
 
 def batches(events: Any) -> Iterator[pa.RecordBatch]:
-    """Record batches from anything that speaks Arrow, or from an iterator of such things."""
+    """Record batches from anything that speaks Arrow, or from an iterator of such things; without views of text."""
     if isinstance(events, pa.RecordBatch):
-        yield events
+        yield viewless(events)
     elif isinstance(events, pa.Table):
         parts = events.to_batches()
-        # Several calls would cost more than to copy the table.
-        yield from (
-            parts if len(parts) == 1 else events.combine_chunks().to_batches() or [_empty(events.schema)]
-        )
+        if len(parts) == 1:
+            yield viewless(parts[0])
+        else:  # several calls would cost more than to copy the table
+            plain = pa.Table.from_batches(map(viewless, parts), viewless_schema(events.schema))
+            yield from plain.combine_chunks().to_batches() or [_empty(plain.schema)]
     elif type(events).__module__.startswith("pyspark."):
         raise QueryError(
             f"this is a Spark {type(events).__name__}: query.on_spark(df) answers the query on Spark, and "
@@ -38,7 +39,7 @@ def batches(events: Any) -> Iterator[pa.RecordBatch]:
     elif hasattr(events, "__arrow_c_stream__"):
         yield from _drained(_imported(pa.RecordBatchReader.from_stream, events))
     elif hasattr(events, "__arrow_c_array__"):
-        yield _imported(pa.record_batch, events)
+        yield viewless(_imported(pa.record_batch, events))
     elif isinstance(events, Mapping):
         yield from batches(_from_python(dict(events)))
     elif isinstance(events, list) and events and all(isinstance(row, Mapping) for row in events):
@@ -69,7 +70,7 @@ def _from_python(values: Mapping[str, Any]) -> pa.Table:
     """A table of Python's own values, which have one type in each column."""
     try:
         return pa.table(values)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError) as problem:
+    except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError, OverflowError) as problem:
         raise QueryError(f"rows of Python do not make a table: {problem}") from problem
 
 
@@ -85,9 +86,53 @@ def _drained(reader: pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:
     seen = False
     for batch in reader:
         seen = True
-        yield batch
+        yield viewless(batch)
     if not seen:
-        yield _empty(reader.schema)
+        yield viewless(_empty(reader.schema))
+
+
+# The schema of the last batch that had no views: most batches have the schema of the one before.
+_viewless_schema = pa.schema([])
+
+
+def viewless(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch whose texts are no views, in which Arrow can neither look up nor put rows in another order."""
+    global _viewless_schema
+    schema = batch.schema
+    if _viewless_schema.equals(schema):
+        return batch
+    if not any(map(_has_views, schema.types)):
+        _viewless_schema = schema
+        return batch
+    arrays = list(map(_without_views, batch.columns))
+    return pa.RecordBatch.from_arrays(arrays, schema=viewless_schema(schema))
+
+
+def viewless_schema(schema: pa.Schema) -> pa.Schema:
+    """The schema that `viewless` gives batches of this one."""
+    return pa.schema([field.with_type(_viewless_type(field.type)) for field in schema], schema.metadata)
+
+
+def _viewless_type(kind: pa.DataType) -> pa.DataType:
+    if not _has_views(kind):
+        return kind
+    plain = text_type(kind)
+    return pa.dictionary(kind.index_type, plain, kind.ordered) if pa.types.is_dictionary(kind) else plain
+
+
+def _has_views(type_: pa.DataType) -> bool:
+    kind = type_.value_type if pa.types.is_dictionary(type_) else type_
+    return bool(pa.types.is_string_view(kind) or pa.types.is_binary_view(kind))
+
+
+def _without_views(array: pa.Array) -> pa.Array:
+    kind = array.type
+    if not _has_views(kind):
+        return array
+    if not pa.types.is_dictionary(kind):
+        return array.cast(text_type(kind))
+    texts = array.dictionary.cast(text_type(kind))
+    return pa.DictionaryArray.from_arrays(array.indices, texts, ordered=kind.ordered)
 
 
 def _empty(schema: pa.Schema) -> pa.RecordBatch:
@@ -156,8 +201,9 @@ def shown(scalar: pa.Scalar) -> Any:
 def settled(array: pa.Array) -> pa.Array:
     """The array in a form whose nulls are all marked and that Arrow can look up in."""
     kind = array.type
-    if pa.types.is_dictionary(kind) and array.dictionary.null_count:
-        return array.cast(text_type(kind))
+    if pa.types.is_dictionary(kind):
+        array = _without_views(array)
+        return array.cast(text_type(kind)) if array.dictionary.null_count else array
     if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
         return array.cast(text_type(kind))
     return array
@@ -318,14 +364,9 @@ def whole(table: pa.Table) -> pa.RecordBatch:
 
 def as_table(events: Any) -> pa.Table:
     """Events as one table of one chunk."""
-    return without_views(pa.Table.from_batches(batches(events))).combine_chunks()
-
-
-def without_views(table: pa.Table) -> pa.Table:
-    """Arrow cannot sort columns of string views: as plain strings, then."""
-    fields = [f.with_type(text_type(f.type)) if _is_view(f.type) else f for f in table.schema]
-    return table.cast(pa.schema(fields)) if any(_is_view(f.type) for f in table.schema) else table
-
-
-def _is_view(type_: pa.DataType) -> bool:
-    return bool(pa.types.is_string_view(type_) or pa.types.is_binary_view(type_))
+    parts = list(batches(events))
+    if not parts:
+        raise QueryError(
+            "a list without rows has no columns: give a table or a batch, which may have no rows"
+        )
+    return pa.Table.from_batches(parts).combine_chunks()
