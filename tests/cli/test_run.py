@@ -21,6 +21,7 @@ from windrow.cli import bench
 from windrow.cli.main import main
 from windrow.pipelines.calls import AGGREGATES, WINDOWS, Form
 from windrow.pipelines.json_schema import SCHEMAS
+from windrow.pipelines.queries import load_query
 
 ROOT = Path(__file__).parents[2]
 STORM = str(ROOT / "examples" / "storm.csv")
@@ -421,3 +422,23 @@ def test_a_dashboard_replays_numbers_and_events_without_a_time(
         pq.write_table(pa.table({"ts": pa.array(times, pa.int64())}), tmp_path / "e.parquet")
         assert main(["dashboard", query, str(tmp_path / "e.parquet"), *always, *words]) == code
     assert f"there are no events in {tmp_path / 'e.parquet'}" in capsys.readouterr().err
+
+
+def test_a_query_file_may_promise_that_events_come_in_order(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    query, events = tmp_path / "ordered.yaml", tmp_path / "events.csv"
+    said = "{time: t, windows: {w: {tumbling: 10}}, aggregates: {n: count}, ordered: %s}"
+    events.write_text("t\n1\n12\n3\n")
+    query.write_text(said % "false")
+    assert main(["run", str(query), str(events)]) == 0
+    query.write_text(said % "true")
+    jsonschema.validate(yaml.safe_load(query.read_text()), SCHEMAS["query"]())
+    assert load_query(query).query.ordered
+    assert main(["check", str(query), str(events)]) == 0
+    capsys.readouterr()
+    assert main(["run", str(query), str(events)]) == 2
+    assert "row 2" in capsys.readouterr().err
+    query.write_text(said % "1")
+    assert main(["check", str(query)]) == 2
+    assert "ordered is true or false, not 1" in capsys.readouterr().err

@@ -197,6 +197,14 @@ def test_times_in_the_hour_that_clocks_show_twice_are_cut_where_they_are(unit: s
     assert found.cast(pa.timestamp("us", "UTC")).to_pylist() == expected
 
 
+def test_a_midnight_that_clocks_show_twice_is_the_second_one_where_it_has_come() -> None:
+    seconds = [1730608215, 1730611815, 1730615415]  # 00:30:15, again, and 01:30:15; as Spark has them
+    instants = pa.array(seconds, pa.timestamp("s", "UTC")).cast(pa.timestamp("us", "America/Havana"))
+    (found,) = evaluate(["= date_trunc('day', t)"], pa.table({"t": instants}))
+    days = [int(day.timestamp()) for day in found.cast(pa.timestamp("us", "UTC")).to_pylist()]
+    assert days == [seconds[0] - 1815, seconds[1] - 1815, seconds[1] - 1815]
+
+
 def test_rows_of_errors_are_those_of_the_batch_that_came() -> None:
     asked = wr.query(
         time="t",

@@ -292,7 +292,11 @@ WRONG = [
     ("{n: count}", "count", "7:15: query.aggregates: fields are needed here, not 'count'"),
     ("  key: user", "  mode: upsert", "5:9: query.mode: mode must be one of append, update, not 'upsert'"),
     ("  key: user", "  buckets: many", "5:12: query.buckets: buckets is a whole number, not 'many'"),
-    ("  key: user", "  ordered: true", "5:3: query: a query has no field 'ordered'"),
+    (
+        "  key: user",
+        "  ordered: true",
+        "5:12: query.ordered: Spark gives no order to rows, so none can be promised",
+    ),
     ("  time: ts\n", "", "4:3: query: a query needs time"),
     ("  time: ts", "  time: 5", "4:9: query.time: the time column is a text, not '5'"),
     ("checkpoint: out/checkpoint\n", "", "1:1: a checkpoint is needed"),
@@ -423,3 +427,8 @@ def test_rows_that_add_up_have_no_place_in_a_table_of_windows(sink: Any) -> None
     Pipeline(query=query, sink=KafkaSink("windows", servers="s"), **rest)
     with pytest.raises(QueryError, match="rows that add up"):
         Pipeline(query=query, sink=sink, **rest)
+
+
+def test_a_pipeline_may_say_that_its_events_have_no_order(write: Any) -> None:
+    text = SOUND.replace("  key: user\n", "  key: user\n  ordered: false\n")
+    assert load(write(text)).query == load(write(SOUND)).query

@@ -585,9 +585,9 @@ def _truncated(node: Typed, a: pa.Array) -> Values:
     floored = pc.floor_temporal(_on_clock(a), unit=node.detail, week_starts_monday=True)
     floored = floored.cast(pa.timestamp(a.type.unit))
     instants = _in_zone(floored, node.type)
-    if node.type.tz is None or node.detail not in ("hour", "minute", "second"):
+    if node.type.tz is None or node.detail not in ("day", "hour", "minute", "second"):
         return instants
-    # In an hour that clocks show twice, the second time stays the second time.
+    # As Spark does: what clocks show twice is the second time where the value is not before it.
     again = _in_zone(floored, node.type, ambiguous="latest")
     return pc.if_else(pc.less_equal(again, a), again, instants)
 

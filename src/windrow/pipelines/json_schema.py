@@ -51,7 +51,13 @@ _QUERY_CALLS = ("window", "aggregate", "span", "trigger")
 
 def query_schema() -> Schema:
     """Of a file that holds a query."""
-    return {**_head("A query of windrow"), **_query(), "$defs": _definitions(*_QUERY_CALLS)}
+    found = _query()
+    # Pipelines have no such field: Spark gives no order to rows.
+    found["properties"]["ordered"] = {
+        "type": "boolean",
+        "description": "A promise: events come in time order.",
+    }
+    return {**_head("A query of windrow"), **found, "$defs": _definitions(*_QUERY_CALLS)}
 
 
 def pipeline_schema() -> Schema:

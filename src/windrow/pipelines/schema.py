@@ -55,8 +55,7 @@ TRIGGERS: dict[str, Callable[..., Trigger]] = {
     "each_batch": each_batch,
     "when": when,
 }
-# Spark gives no order to rows, so none can be promised.
-QUERY_FIELDS = ("time", "key", "where", "windows", "aggregates", "select")
+QUERY_FIELDS = ("time", "key", "where", "windows", "aggregates", "select", "ordered")
 QUERY_NEEDED = ("time", "windows", "aggregates")
 _FIELDS = list(inspect.signature(Pipeline).parameters)
 _FIELDS.remove("options")  # they are fields of the query
@@ -98,6 +97,9 @@ def load(path: str | os.PathLike[str]) -> Pipeline:
     query_parts: dict[str, Any] = {}
     if "query" in found:
         parts |= together({"query": partial(read_query, found["query"], query_parts)}, problems)
+        if query_parts.get("ordered"):
+            place = found["query"].fields()["ordered"]
+            problems += place.problem("Spark gives no order to rows, so none can be promised").problems
     unfit = misfits(found, parts, query_parts)
     # What is wrong with one part of the query is reported for that part, and not for the whole query again.
     reported = {problem.partition(": query.")[2].partition(": ")[2] for problem in unfit} - {""}
@@ -128,6 +130,7 @@ def read_query(value: Value, query_parts: dict[str, Any]) -> QuerySpec:
         "key": _key,
         "where": _expression,
         "select": lambda v: together({n: partial(_expression, each) for n, each in v.fields().items()}),
+        "ordered": partial(Form("a query", QuerySpec).argument, "ordered"),
         "windows": lambda v: _named(v, WINDOWS, problems, what="window"),
         "aggregates": lambda v: _named(v, AGGREGATES, problems, what="aggregate"),
     }
@@ -143,6 +146,7 @@ def read_query(value: Value, query_parts: dict[str, Any]) -> QuerySpec:
             query_parts.get("key"),
             query_parts["windows"],
             query_parts["aggregates"],
+            query_parts.get("ordered", False),
             where=query_parts.get("where"),
             select=query_parts.get("select"),
         )
