@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -51,8 +52,16 @@ def test_nothing_is_written_where_nobody_reads(written):
 
 
 def test_a_notebook_counts_as_a_reader(written, monkeypatch):
-    monkeypatch.setitem(sys.modules, "ipykernel", object())
+    shell = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=object()))
+    monkeypatch.setitem(sys.modules, "IPython", shell)
     assert "fold" in written(5.0, io.StringIO())
+
+
+def test_a_terminal_of_ipython_and_an_import_of_its_kernel_are_no_notebook(written, monkeypatch):
+    shell = SimpleNamespace(get_ipython=lambda: object())
+    monkeypatch.setitem(sys.modules, "IPython", shell)
+    monkeypatch.setitem(sys.modules, "ipykernel", object())
+    assert written(5.0, io.StringIO()) == ""
 
 
 def test_a_setting_turns_it_off(written):

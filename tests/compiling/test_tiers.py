@@ -257,6 +257,27 @@ def test_a_store_is_the_same_in_both_tiers(store):
         window.process(table.slice(17))
 
 
+ASKED = {
+    "trailing": wr.trailing(9, closed="right"),
+    "rows": wr.trailing(rows=7),
+    "around": wr.around(before=5, after=3),
+    "tile": wr.tumbling(8),
+    "tile of rows": wr.tumbling(rows=4),
+    "session": wr.session(3),
+}
+
+
+@pytest.mark.parametrize("kind", ["int", "float"])
+def test_points_are_answered_the_same_in_both_tiers(kind):
+    aggregates = {"sum": wr.sum("x"), "mean": wr.mean("x"), "max": wr.max("x"), "median": wr.median("x")}
+    aggregates |= {"distinct": wr.distinct("x"), "last": wr.last("x")}
+    query = wr.query(time="time", key="key0", windows=ASKED, aggregates=aggregates)
+    table = fixed_stream({"x": kind}, size=60, span=80, seed=4)
+    points = pa.table({"time": pa.array(range(0, 80, 7)), "key0": table["key0"].slice(0, 12)})
+    query.at(table)
+    query.at(points, table)
+
+
 def test_every_loop_was_met() -> None:
     """Behind all others: what they have not called, and what is not called by what they have, is not compared."""
     loops: dict[str, Kernel] = {}

@@ -141,8 +141,8 @@ WRONG = [
     ),
     (
         "{n: count}",
-        "{n: {mean: paid}}",
-        "10:26: query.aggregates.n: mean(paid) needs a numeric column, not bool",
+        "{n: {mean: user}}",
+        "10:26: query.aggregates.n: mean(user) needs a numeric column, not string",
     ),
     ("{n: count}", "{n: {concat: amount}}", "10:28: query.aggregates.n: concat"),
     ("{n: count}", "{n: {count: usr}}", "10:27: query.aggregates.n: there is no column 'usr'"),

@@ -61,4 +61,10 @@ def is_read() -> bool:
     """Whether somebody sees what is written, at a terminal or in a notebook, and wants to."""
     if os.environ.get("WINDROW_QUIET"):
         return False
-    return "ipykernel" in sys.modules or (sys.stderr is not None and sys.stderr.isatty())
+    return _is_notebook() or (sys.stderr is not None and sys.stderr.isatty())
+
+
+def _is_notebook() -> bool:
+    """Whether this process is the kernel of a notebook, and has not only imported what one is made of."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return hasattr(shell, "kernel")

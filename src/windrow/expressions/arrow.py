@@ -403,12 +403,13 @@ def _saturated(x: np.ndarray) -> np.ndarray:
     return np.where(x >= 2.0**63, np.iinfo(np.int64).max, whole)
 
 
-def _to_whole(node: Typed, a: pa.Array) -> Values:
+def _to_whole(node: Typed, a: pa.Array) -> tuple[Values, Bad]:
     if pt.is_integer(a.type):
-        return a.cast(pa.int64())
-    x = _numbers(a, len(a), np.float64)
+        return a.cast(pa.int64()), None
+    x, there = _numbers(a, len(a), np.float64), _valid(a)
+    fits = (x >= -(2.0**63)) & (x < 2.0**63)
     answer = _saturated(np.floor(x) if node.op == "floor" else np.ceil(x))
-    return pa.array(answer, pa.int64(), mask=~_valid(a))
+    return pa.array(answer, pa.int64(), mask=~(there & fits)), _marked(there & ~fits, OVERFLOW)
 
 
 def _rounded(node: Typed, a: pa.Array) -> Values:
@@ -736,6 +737,7 @@ def _words_as(found: pa.Array, other: pa.DataType) -> pa.Array:
 
 
 _FAILING: dict[str, Callable[..., tuple[Values, Bad]]] = {
+    **dict.fromkeys(("floor", "ceil"), _to_whole),
     **dict.fromkeys(("+", "-", "*"), _arithmetic),
     **dict.fromkeys(("negative", "abs"), _negated),
     **dict.fromkeys(FROM_EPOCH, _from_epoch),
@@ -747,7 +749,6 @@ _FAILING: dict[str, Callable[..., tuple[Values, Bad]]] = {
 _PLAIN: dict[str, Callable[..., Values]] = {
     **dict.fromkeys(("=", "<", "<="), _compared),
     **dict.fromkeys(("greatest", "least"), _extreme),
-    **dict.fromkeys(("floor", "ceil"), _to_whole),
     **dict.fromkeys(("substring", "left", "right"), _part_of),
     **dict.fromkeys(("date_add", "date_sub"), _moved),
     **dict.fromkeys(SINCE_EPOCH, _since_epoch),

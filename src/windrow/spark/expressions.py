@@ -196,6 +196,15 @@ def _negated(node: Typed, a: Column) -> tuple[Column, Bad]:
     return answer, _unless_null(answer, a)
 
 
+def _to_whole(node: Typed, a: Column) -> tuple[Column, Bad]:
+    whole = sf.floor if node.op == "floor" else sf.ceil
+    if pt.is_integer(node.arguments[0].type):
+        return whole(a), None
+    # NaN is larger than all other numbers.
+    answer = sf.when((a >= sf.lit(-(2.0**63))) & (a < sf.lit(2.0**63)), whole(a))
+    return answer, _unless_null(answer, a)
+
+
 def _from_epoch(node: Typed, a: Column) -> tuple[Column, Bad]:
     limit = 2**63 // (1_000_000 // FROM_EPOCH[node.op])
     fits = (a >= sf.lit(-limit)) & (a <= sf.lit(min(limit, 2**63 - 1)))
@@ -253,6 +262,7 @@ _OTHER_NAMES = {"day": "dayofmonth", "power": "pow", "sign": "signum", "length":
 _FAILING: dict[str, Callable[..., tuple[Column, Bad]]] = {
     **dict.fromkeys(("+", "-", "*"), _arithmetic),
     **dict.fromkeys(("negative", "abs"), _negated),
+    **dict.fromkeys(("floor", "ceil"), _to_whole),
     **dict.fromkeys(FROM_EPOCH, _from_epoch),
     "/": _divided,
     "div": _whole_division,
@@ -281,8 +291,6 @@ _PLAIN: dict[str, Callable[..., Column]] = {
     "&": lambda node, a, b: a.bitwiseAND(b),
     "|": lambda node, a, b: a.bitwiseOR(b),
     "^": lambda node, a, b: a.bitwiseXOR(b),
-    "floor": lambda node, a: sf.floor(a),
-    "ceil": lambda node, a: sf.ceil(a),
     "round": lambda node, a: sf.round(a, 0),
     "substring": _part_of,
     "date_trunc": lambda node, a: sf.date_trunc(node.detail, a),
