@@ -171,6 +171,33 @@ def test_a_file_can_be_checked_alone_and_against_events(
     assert "totals.yaml is sound: 3 windows, 3 aggregates" in capsys.readouterr().out
 
 
+def test_a_check_looks_at_all_files(query: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    table = csv.read_csv(STORM)
+    pq.write_table(table, tmp_path / "a.parquet")
+    texts = table.set_column(table.column_names.index("delay"), "delay", table["delay"].cast(pa.string()))
+    pq.write_table(texts, tmp_path / "b.parquet")
+    assert main(["check", query, f"{tmp_path}/*.parquet"]) == 2
+    assert "column 'delay' is " in (said := capsys.readouterr().err)
+    assert "string in " in said
+
+
+@pytest.mark.parametrize("output", ["events.parquet", "folder/new.parquet"])
+def test_events_are_not_written_over(
+    query: str, tmp_path: Path, output: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "folder").mkdir()
+    for place in ("events.parquet", "folder/events.parquet"):
+        pq.write_table(csv.read_csv(STORM), tmp_path / place)
+    before = (tmp_path / "events.parquet").read_bytes()
+    events = [str(tmp_path / "events.parquet"), str(tmp_path / "folder")]
+    assert main(["run", query, *events, "-o", str(tmp_path / output)]) == 2
+    assert "that is where the events are" in capsys.readouterr().err
+    sql = "SELECT origin, window_end, count(*) AS n FROM TUMBLE(events, scheduled, INTERVAL '1 day') GROUP BY origin, window_end"
+    assert main(["run", sql, *events, "-o", str(tmp_path / output)]) == 2
+    assert (tmp_path / "events.parquet").read_bytes() == before
+    assert [path.name for path in (tmp_path / "folder").iterdir()] == ["events.parquet"]
+
+
 def test_the_plan_is_that_of_the_query_with_the_options_of_the_file(
     query: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from windrow.cli.inputs import schema_of
+from windrow.cli.inputs import schema_of, sources
+from windrow.inputs.sources import alike
 from windrow.pipelines.document import read
 from windrow.pipelines.queries import load_query
 from windrow.pipelines.schema import load
@@ -22,6 +23,7 @@ def check_command(path: str, events: Sequence[str]) -> int:
     if events:
         file = load_query(path)
         file.require_fit(schema_of(events))
+        alike(sources(events), file.query.source_columns)
         note = f"{sound(path, file.query)}, and it fits {', '.join(events)}"
     print(note)
     return 0

@@ -61,3 +61,13 @@ def require_place(place: str, endings: Iterable[str], *, option: str = "-o", mor
     if not folder.is_dir():
         raise QueryError(f"{option} {place}: there is no folder {folder}")
     return ending
+
+
+def require_other(place: str, events: Iterable[str]) -> None:
+    """An error if a file that is to be written is one of the events, or lies in a folder of them and would be the next time."""
+    target = Path(place).resolve()
+    for path in events:
+        folder = Path(path).resolve()
+        inside = folder.is_dir() and target.is_relative_to(folder)
+        if inside or target in (Path(source.name).resolve() for source in sources([path])):
+            raise QueryError(f"-o {place}: that is where the events are ({path}); name another place")

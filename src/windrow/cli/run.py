@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 import windrow
-from windrow.cli.inputs import query_of, require_place, schema_of
+from windrow.cli.inputs import query_of, require_other, require_place, schema_of
 from windrow.cli.tables import show
 from windrow.errors import QueryError
 
@@ -37,6 +37,8 @@ def run_command(
         keys = file.query.key
         schema = schema_of(events)
         file.require_fit(schema)
+        if output is not None and output != "-":
+            require_other(output, events)
         if as_csv:
             _require_csv(file.query.run(schema.empty_table()).schema, output)
         result = file.query.run(list(events), on_bad="divert" if divert else "raise")
@@ -44,6 +46,8 @@ def run_command(
         if key or divert:
             raise QueryError("--key and --divert are for files of queries: SQL says its keys itself")
         named = tables(events)
+        if output is not None and output != "-":
+            require_other(output, [place for places in named.values() for place in places])
         if as_csv:
             empty = {name: schema_of(places).empty_table() for name, places in named.items()}
             answer = windrow.sql(statements, **empty)
