@@ -78,9 +78,8 @@ class Shape(Aggregate):
     algebra = Algebra("algebraic")
 
     def bind(self, types: tuple[pa.DataType, ...]) -> Bound:
-        kind = numeric_kind(
-            types[0], what=str(self)
-        )  # neither depends on the unit, so decimals need no scale
+        # Neither depends on the unit, so decimals need no scale.
+        kind = numeric_kind(types[0], what=str(self))
         lower = lower_skewness if self.name == "skewness" else lower_kurtosis
         return Bound(MOMENTS, (kind,), pa.float64(), lower, ("f",), plain(pa.float64()))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from windrow.cli.inputs import schema_of, sources
+from windrow.cli.inputs import sources
 from windrow.inputs.sources import alike
 from windrow.pipelines.document import read
 from windrow.pipelines.queries import load_query
@@ -22,8 +22,9 @@ def check_command(path: str, events: Sequence[str]) -> int:
         note = sound(path, load_query(path).query) + "; name a file of events to check its columns, too"
     if events:
         file = load_query(path)
-        file.require_fit(schema_of(events))
-        alike(sources(events), file.query.source_columns)
+        found = sources(events)
+        file.require_fit(found[0].schema)
+        alike(found, file.query.source_columns)
         note = f"{sound(path, file.query)}, and it fits {', '.join(events)}"
     print(note)
     return 0

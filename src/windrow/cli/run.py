@@ -28,6 +28,7 @@ def run_command(
 ) -> int:
     """Run it and show what came out, or where it is."""
     write = None if output is None else writer(output)
+    file_out = None if output == "-" else output
     as_csv = output == "-" or (output is not None and output.endswith(".csv"))
     begun = time.perf_counter()
     statements = sql_of(query)
@@ -37,8 +38,8 @@ def run_command(
         keys = file.query.key
         schema = schema_of(events)
         file.require_fit(schema)
-        if output is not None and output != "-":
-            require_other(output, events)
+        if file_out is not None:
+            require_other(file_out, events)
         if as_csv:
             _require_csv(file.query.run(schema.empty_table()).schema, output)
         result = file.query.run(list(events), on_bad="divert" if divert else "raise")
@@ -46,8 +47,8 @@ def run_command(
         if key or divert:
             raise QueryError("--key and --divert are for files of queries: SQL says its keys itself")
         named = tables(events)
-        if output is not None and output != "-":
-            require_other(output, [place for places in named.values() for place in places])
+        if file_out is not None:
+            require_other(file_out, [place for places in named.values() for place in places])
         if as_csv:
             empty = {name: schema_of(places).empty_table() for name, places in named.items()}
             answer = windrow.sql(statements, **empty)
@@ -61,7 +62,7 @@ def run_command(
         show(result, keys, rows=rows)
     else:
         write(result)
-    _say(f"{len(result):,} windows in {seconds:.2f} s" + ("" if output in (None, "-") else f": {output}"))
+    _say(f"{len(result):,} windows in {seconds:.2f} s" + ("" if file_out is None else f": {file_out}"))
     return 0
 
 
